@@ -69,6 +69,7 @@ CASES: dict[str, Situation] = {
     "one-place": situation(ONE),
     "dense": situation(MILAN, workload=L),
     "sparse": situation(MILAN),
+    "bound-already": situation(MILAN, subject(MILAN, is_bound=True)),
     "one-node": situation(ONE),
     "far-memory": situation(BARE, on_node(BARE, 1)),
     "bind-confined": situation(TWO, on_node(TWO, 1)),

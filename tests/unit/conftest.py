@@ -1,4 +1,4 @@
-"""Fixtures that several files of unit tests share: `atoll knobs` on a kernel in memory."""
+"""Fixtures that several files of unit tests share: a kernel in memory, with knobs to turn."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.cli import knobs as command
-from atoll.cli import run
+from atoll.cli import run, turning
 from atoll.knobs.control import Control
 from atoll.knobs.journal import JournalFolder
 from tests.parts.knobs import Kernel
@@ -28,6 +27,6 @@ def journal(tmp_path: Path) -> JournalFolder:
 def atoll(
     monkeypatch: pytest.MonkeyPatch, kernel: Kernel, journal: JournalFolder
 ) -> Callable[..., int]:
-    """`atoll knobs ARGUMENTS` on that kernel, with that journal; gives the exit code."""
-    monkeypatch.setattr(command, "_control", lambda: Control(kernel, journal))
-    return lambda *arguments: run(["knobs", *arguments])
+    """`atoll ARGUMENTS` on that kernel, with that journal; gives the exit code."""
+    monkeypatch.setattr(turning, "control", lambda: Control(kernel, journal))
+    return lambda *arguments: run(list(arguments))

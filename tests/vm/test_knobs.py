@@ -143,8 +143,8 @@ def test_after_a_real_reboot_the_journal_is_dropped(guest: Guest, tmp_path: Path
             done = fresh.run(["sh", "-c", script], timeout_s=120)
         return subprocess.CompletedProcess([], done.returncode, done.stdout, done.stderr)
 
-    atoll = f"{sys.executable} -m atoll knobs"
-    first = boot(f"{atoll} set swappiness=10")
+    atoll = f"{sys.executable} -m atoll"
+    first = boot(f"{atoll} apply swappiness=10")
     assert (first.returncode, first.stdout) == (0, "swappiness: 60 -> 10\n")
     second = boot(f"{atoll} undo --all && cat /proc/sys/vm/swappiness")
     assert second.returncode == 0

@@ -1,6 +1,6 @@
 """The switches that decide where pages go are read as they are: AutoNUMA and transparent huge
 pages. What Atoll records with every result is compared with what was written to the kernel, for
-every value that there is, and so is what `atoll knobs show` says; and the kernel is seen to act
+every value that there is, and so is what `atoll knobs` says; and the kernel is seen to act
 on it.
 """
 
@@ -34,7 +34,7 @@ def test_autonuma_and_thp_are_read_right(guest: Guest) -> None:
     for values in SETTINGS:
         steps.append(("write", dict(zip(files, values, strict=True))))
         steps.append(("switches", None))
-        steps.append(("atoll", ["knobs", "show", "--json"]))
+        steps.append(("atoll", ["knobs", "--json"]))
         steps.append(("run", [sys.executable, "-S", "-c", _TOUCH]))
     answers = ask(guest, steps)
     room, before = answers[:2]

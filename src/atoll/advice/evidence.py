@@ -8,6 +8,7 @@ al.). Manuals are the kernel's, by their file in Documentation/.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from atoll.schema.advice import Evidence
@@ -25,9 +26,14 @@ def _of(kind: Literal["issue", "manual"], source: str, place: str, says: str) ->
     return Evidence(kind=kind, source=source, place=place, says=says)
 
 
-def measured(says: str) -> Evidence:
+def churn(times_ns: Mapping[str, float]) -> Evidence:
+    """What `atoll measure` found; the fastest first."""
+    times = sorted(times_ns.items(), key=lambda item: item[1])
     return Evidence(
-        kind="measured", source="this machine", place="the saved profile, churn", says=says
+        kind="measured",
+        source="this machine",
+        place="its newest profile, churn",
+        says="ns an operation: " + ", ".join(f"{name} {ns:.0f}" for name, ns in times),
     )
 
 
@@ -102,6 +108,12 @@ THP_TLB = _of(
     "linux",
     "admin-guide/mm/transhuge.rst",
     "huge pages make fewer TLB misses, and each one is cheaper",
+)
+THP_TUNED = _of(
+    "manual",
+    "tuned",
+    "profiles postgresql and mssql",
+    "the field disagrees: never for one database, always for the other",
 )
 MADVISE = _of(
     "manual",

@@ -57,6 +57,13 @@ THREADS = Tuner(
             (cited.SPARSE,),
         ),
         Rule(
+            "bound-already",
+            "if its threads already have one CPU each",
+            lambda s: s.subject.is_bound,
+            "something binds its threads already; two that bind undo each other's work",
+            (cited.SPARSE,),
+        ),
+        Rule(
             "dense",
             "if latency limits it: its threads share data",
             lambda s: s.workload is Workload.LATENCY,
@@ -227,10 +234,11 @@ MALLOC = Tuner(
         Rule(
             "measured-malloc",
             "if it allocates in several threads, and mallocs were measured here",
-            lambda s: len(_times(s)) > 1,
+            lambda s: bool(_times(s)) and len(s.churn_ns) > 1,
             "the fastest under churn as measured on this machine, if by 10 %",
             (cited.ALLOCATORS, cited.TRY_ALLOCATORS),
             _fastest,
+            lambda s: cited.churn(_times(s)),
         ),
         Rule(
             "has-malloc",
@@ -303,7 +311,7 @@ THP = Tuner(
             "if they are always on, and its malloc handles them badly",
             _hurt,
             "its malloc does not handle huge pages well",
-            (cited.THP_HURTS, cited.THP_TLB),
+            (cited.THP_HURTS, cited.THP_TLB, cited.THP_TUNED),
             lambda s: NEVER,
         ),
         Rule(

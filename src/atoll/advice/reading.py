@@ -20,9 +20,10 @@ from atoll.host.programs import find_program
 from atoll.inspect.jvm import is_jvm
 from atoll.inspect.malloc import look_at_malloc
 from atoll.inspect.policy import plain, process_policy
-from atoll.inspect.preload import Program, effect_of, look_at_program
+from atoll.inspect.preload import Program, effect_of, is_openmp, look_at_program
 from atoll.inspect.processes import environment
 from atoll.inspect.targets import find_processes, refuse_foreign
+from atoll.inspect.thread_look import look_at_threads
 from atoll.knobs.control import present
 from atoll.probing.allocators import loadable_mallocs
 from atoll.schema.advice import Preload, PreloadEffect, SubjectKind, Workload
@@ -187,7 +188,7 @@ def read_command(host: Host, command: Sequence[str], mallocs: Mapping[str, str])
         threads=_BINDINGS.get(host.variable("OMP_PROC_BIND").lower(), Placement.NONE),
     )
     if not command:
-        return subject
+        return replace(subject, binding_fault="name the program: OpenMP programs can be bound")
     program = look_at_program(
         host, state["command"].split()[0], library=next(iter(mallocs.values()), "")
     )
@@ -228,8 +229,12 @@ def read_process(host: Host, pid: int) -> Subject:
     """Raises ProcessGone, NotPermitted."""
     find_processes(host, str(pid), uid=host.user_id())
     refuse_foreign(host, pid, uid=host.user_id())
+    maps = _text(host, f"/proc/{pid}/maps")
+    jvm = is_jvm(maps)
+    threads = look_at_threads(host, pid)
+    masks = [frozenset(parse_cpulist(thread.cpus)) for thread in threads]
+    openmp = any(is_openmp(line.rpartition("/")[2]) for line in maps.splitlines())
     status = _text(host, f"/proc/{pid}/status")
-    jvm = is_jvm(_text(host, f"/proc/{pid}/maps"))
     malloc, preload = _malloc_look(host, pid, jvm=jvm)
     try:
         policy = plain(process_policy(host, pid)) or DEFAULT_POLICY
@@ -239,12 +244,14 @@ def read_process(host: Host, pid: int) -> Subject:
     return Subject(
         kind=SubjectKind.PROCESS,
         name=f"pid {pid} ({status_field(status, 'Name')})",
-        cpus=frozenset(parse_cpulist(status_field(status, "Cpus_allowed_list"))),
+        cpus=frozenset[int]().union(*masks),
         policy=policy,
         malloc=malloc,
         preload=preload,
         may_have_thp=status_field(status, "THP_enabled") != "0",
         threads=_BINDINGS.get(bound, Placement.NONE),
+        binding_fault="" if openmp else _NO_OPENMP,
+        is_bound=len({mask for mask in masks if len(mask) == 1}) > 1,
     )
 
 

@@ -28,6 +28,7 @@ class Rule:
     why: str
     evidence: tuple[Evidence, ...]
     value: Value | None = None  # None: leave it
+    measured: Callable[[Situation], Evidence] | None = None  # on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Tuner:
     current: Value
     rules: tuple[Rule, ...]  # the last one always holds
     risk: str
-    check: str
+    check: str  # `atoll bench` of an engine; ENGINE stands for its name
     setting: Callable[[str], Setting] = field(default=lambda value: Setting())
     # Why this value cannot be set here; empty: it can be.
     obstacle: Callable[[Situation, str], str] = field(default=lambda situation, value: "")
@@ -92,11 +93,11 @@ def _line(tuner: Tuner, situation: Situation) -> Line:
         supported=supported,
         obstacle=obstacle,
         why=rule.why,
-        evidence=rule.evidence,
+        evidence=(*rule.evidence, rule.measured(situation)) if rule.measured else rule.evidence,
         apply="" if leaves else _apply(tuner, situation, advised),
         undo="" if leaves else _undo(tuner, situation),
         risk=tuner.risk,
-        check=tuner.check,
+        check=_check(tuner, situation),
     )
 
 
@@ -127,6 +128,14 @@ def _apply(tuner: Tuner, situation: Situation, value: str) -> str:
     if situation.subject.kind is SubjectKind.ENGINE:
         return " ".join(("atoll up", situation.subject.name, *setting.options))
     return prefix([setting]) + " CMD"
+
+
+def _check(tuner: Tuner, situation: Situation) -> str:
+    if situation.subject.kind is SubjectKind.ENGINE:
+        return tuner.check.replace("ENGINE", situation.subject.name)
+    if tuner.reach is Reach.PROCESS and "ENGINE" in tuner.check:
+        return "time the command with and without it, in turns, at least five times each"
+    return tuner.check
 
 
 def _undo(tuner: Tuner, situation: Situation) -> str:

@@ -28,6 +28,7 @@ class Subject:
     may_have_thp: bool = True
     threads: Placement = Placement.NONE
     binding_fault: str = ""  # why its threads cannot be bound one by one; empty: they can be
+    is_bound: bool = False  # its threads already have one CPU each
 
 
 @dataclass(frozen=True, slots=True)

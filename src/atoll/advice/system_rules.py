@@ -28,7 +28,7 @@ def _absent(name: str, source: Evidence) -> Rule:
 
 def _has_policy(s: Situation) -> bool:
     """The program will have a memory policy of its own."""
-    return s.then.get("memory", s.subject.policy) not in (DEFAULT_POLICY, "local")
+    return s.then.get("memory", s.subject.policy) != DEFAULT_POLICY
 
 
 def _is_bound(s: Situation) -> bool:
@@ -60,14 +60,14 @@ BALANCING = Tuner(
             "balancing-policy",
             "if the program has a memory policy of its own",
             _has_policy,
-            "it leaves memory with a policy alone",
+            "AutoNUMA leaves memory with a policy alone",
             (cited.AUTONUMA_SKIPS, cited.AUTONUMA),
         ),
         Rule(
             "balancing-latency",
             "if latency limits the program",
             lambda s: s.workload is Workload.LATENCY,
-            "it brings pages to the threads that wait for them",
+            "AutoNUMA brings pages to the threads that wait",
             (cited.AUTONUMA_SAME, cited.FIRST_TOUCH),
         ),
         Rule(

@@ -59,7 +59,7 @@ def present_values(axes: Sequence[Axis], host: Host, folder: JournalFolder) -> d
         present = setting(state.knob, state.values)
         if not present:
             raise UsageError(
-                f"{axis.name}: its present value cannot be restored by 'atoll knobs set', so a "
+                f"{axis.name}: its present value cannot be restored by 'atoll apply', so a "
                 "bench does not turn it"
             )
         same = [value for value in axis.values if control.spelled(name, value) == present]
@@ -156,7 +156,7 @@ def restore(host: Host, folder: JournalFolder) -> str:
     except NotPermitted:
         return (
             "a bench of root turns knobs now, or was killed and left some turned; "
-            "'atoll knobs show' lists them, and the next bench as root restores them"
+            "'atoll knobs' lists them, and the next bench as root restores them"
         )
     if note.exists():
         raise CheckFailed(

@@ -39,7 +39,7 @@ from atoll.schema.policy import Policy
     multiple=True,
     help="Vary something (repeatable): "
     + "; ".join(f"{name} ({kind.takes})" for name, kind in KINDS.items())
-    + "; knob:NAME (as 'atoll knobs set' takes it; needs root). One axis at a time against WIM; an "
+    + "; knob:NAME (as 'atoll apply' takes it; needs root). One axis at a time against WIM; an "
     "axis of one value holds for all. The other options of a deployment are axes of one value: "
     "--memory bind is --axis memory=bind. Speed-ups are over WIM; the table of an axis is over the "
     "axis's own default.",

@@ -232,6 +232,6 @@ def _thp(jvm: JvmLook, context: RuleContext) -> list[Finding]:
             else "/sys/kernel/mm/transparent_hugepage/enabled says never",
             remedy="plan without --thp never, or remove the flag"
             if planned
-            else "let programs ask for them: atoll knobs set thp-enabled=madvise",
+            else "let programs ask for them: atoll apply thp-enabled=madvise",
         )
     ]

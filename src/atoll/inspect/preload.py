@@ -22,7 +22,6 @@ from atoll.schema.inspection import MallocLook
 _LISTED = re.compile(r"^\s+(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _LINKER = re.compile(r"^/\S+/ld-linux[\w.-]*$")  # glibc's; others have no --list
 _JVM = "a JVM's heap is not allocated with malloc"
-_OPENMP = ("libgomp.", "libomp.", "libiomp5.")
 _TIMEOUT_S = 10.0
 
 
@@ -51,12 +50,17 @@ def look_at_program(
     if not _LINKER.match(linker):
         return _program_unknown(f"its dynamic linker is {linker}, which cannot list what it loads")
     loaded = _list(host, linker, path, library)
-    openmp = any(_name(one).startswith(_OPENMP) for one in loaded)
+    openmp = any(is_openmp(_name(one)) for one in loaded)
     if _name(path) == "java" or any(_name(one) == "libjvm.so" for one in loaded):
         return _effect(PreloadEffect.PARTIAL, _JVM, openmp=openmp)
     if loaded and library and library not in loaded:
         return _effect(PreloadEffect.NONE, f"the dynamic linker does not load {library}")
     return _judged(host, path, [*loaded, *also], openmp=openmp)
+
+
+def is_openmp(library: str) -> bool:
+    """Whether a library of this file name is an OpenMP runtime."""
+    return library.startswith(("libgomp.", "libomp.", "libiomp5."))
 
 
 def effect_of(look: MallocLook, *, jvm: bool) -> Preload:

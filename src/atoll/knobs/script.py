@@ -1,8 +1,8 @@
-"""Prints a shell script that does for root what `atoll knobs set` or `undo` would do. Pure.
+"""Prints a shell script that does for root what `atoll apply` or `undo` would do. Pure.
 
 The script takes the same steps in the same order: the same lock, the same journal, synced before a
 switch is written. If it is killed half way, the next `atoll knobs` settles it; what it has set is
-undone by `atoll knobs undo` or by the script that this prints. It refuses to run if anything has
+undone by `atoll undo` or by the script that this prints. It refuses to run if anything has
 changed since it was printed. It needs POSIX sh, coreutils and flock.
 """
 
@@ -19,7 +19,7 @@ from atoll.schema.knobs import Action, Journal
 
 _HEAD = r"""#!/bin/sh
 # {title}
-# For root: sh FILE. To undo it: atoll knobs undo, which prints such a script, too.
+# For root: sh FILE. To undo it: atoll undo, which prints such a script, too.
 set -eu
 LC_ALL=C; export LC_ALL
 folder={folder}
@@ -105,7 +105,7 @@ def script(printed: Printed) -> str:
         if takes_back:
             parts.append(f"turned=$((turned + 1)); {turn} || back {quote(step.path)}")
         else:  # it stays begun in the journal, and the next command continues
-            refused = f"{step.path}: the kernel refused it; see atoll knobs show"
+            refused = f"{step.path}: the kernel refused it; see atoll knobs"
             parts.append(f"{turn} || fail {quote(refused)} 4")
     return "\n".join(parts) + "\n"
 

@@ -75,7 +75,7 @@ def lay_out(
         raise UsageError(
             "--thp never: only a program can turn huge pages off for itself "
             "(PR_SET_THP_DISABLE), and neither numactl nor systemd does; use 'atoll up', or turn "
-            "them off on the whole machine ('atoll knobs set thp-enabled=never')"
+            "them off on the whole machine ('atoll apply thp-enabled=never')"
         )
     engine = unattended(engine)
     ports = ports_from(target.port_base, wanted_ports(engine, plan))

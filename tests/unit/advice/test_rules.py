@@ -66,6 +66,7 @@ def situations(draw: st.DrawFn) -> Situation:
         "may_have_thp": draw(st.booleans()),
         "threads": draw(st.sampled_from(list(Placement))),
         "binding_fault": draw(st.sampled_from(["", "no names"])),
+        "is_bound": draw(st.booleans()),
     }
     sub = parts.subject(machine, **changes)
     if node is not None:
@@ -128,8 +129,7 @@ def test_lines_never_contradict_each_other(situation: Situation) -> None:
         assert policy.nodes <= set(situation.nodes)
         assert policy.interleaves == situation.spans
         assert len(policy.nodes) > 1 or policy.mode == "bind"
-    will_have_policy = memory.advised not in (DEFAULT_POLICY, "local")
-    if will_have_policy and memory.supported is Supported.YES:
+    if memory.advised != DEFAULT_POLICY and memory.supported is Supported.YES:
         assert by_name["numa-balancing"].leaves
     if thp.advised == NEVER and thp.supported is Supported.YES:
         assert by_name["thp-enabled"].leaves and by_name["thp-defrag"].leaves
@@ -171,6 +171,12 @@ def test_the_prefix_follows_all_advice_for_one_program() -> None:
     engine = parts.subject(two, kind=SubjectKind.ENGINE, name="reef")
     made = advise(parts.situation(two, engine, workload=parts.A), kernel="6.12", mallocs={})
     assert made.prefix == ("--placement sparse --memory interleave --malloc tbbmalloc --thp never")
+
+
+def test_a_measured_malloc_is_cited_with_its_figures() -> None:
+    line = by_tuner(parts.CASES["measured-malloc"])["malloc"]
+    assert line.advised == "jemalloc"
+    assert line.evidence[-1].kind == "measured" and "jemalloc 20" in line.evidence[-1].says
 
 
 def test_papers_that_clash_are_settled_by_the_case() -> None:

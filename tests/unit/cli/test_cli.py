@@ -20,7 +20,6 @@ Capture = pytest.CaptureFixture[str]
 
 SUBCOMMANDS = {
     "profile": ("show", "compare"),
-    "knobs": ("show", "set", "undo"),
     "engine": ("list", "install", "remove"),
 }
 

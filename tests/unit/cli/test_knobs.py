@@ -40,14 +40,14 @@ def refuse_the_folder(monkeypatch: pytest.MonkeyPatch, journal: JournalFolder) -
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["set", "swappiness"], {"text": "'swappiness'"}),
-        (["set", "swap=1"], {"knob": "'swap'"}),
-        (["set", "swappiness=x"], {"knob": "swappiness", "value": "'x'"}),
-        (["set", "swappiness=1", "swappiness=2"], {"knob": "swappiness"}),
+        (["apply", "swappiness"], {"knob": "swappiness"}),
+        (["apply", "swap=1"], {"knob": "'swap'"}),
+        (["apply", "swappiness=x"], {"knob": "swappiness", "value": "'x'"}),
+        (["apply", "swappiness=1", "swappiness=2"], {"knob": "swappiness"}),
         (["undo"], {"option": "--all"}),
         (["undo", "--all", "swappiness"], {"option": "--all"}),
         (["undo", "swap"], {"knob": "'swap'"}),
-        (["show", "swap"], {"knob": "'swap'"}),
+        (["knobs", "swap"], {"knob": "'swap'"}),
     ],
 )
 def test_wrong_usage_is_one_line_and_writes_nothing(
@@ -65,34 +65,34 @@ def test_wrong_usage_is_one_line_and_writes_nothing(
 
 def test_a_knob_that_is_not_there(kernel: Kernel, atoll: Atoll, capsys: Capture) -> None:
     kernel.files = {path: text for path, text in FILES.items() if "cpufreq" not in path}
-    assert atoll("set", "governor=performance") == 2
+    assert atoll("apply", "governor=performance") == 2
     check_complaint(capsys.readouterr().err, knob="governor")
-    assert atoll("show") == 0
+    assert atoll("knobs") == 0
     assert re.search(r"^governor +not on this machine", capsys.readouterr().out, re.M)
 
 
 def test_show_fits_80_columns_and_tells_what_was(
     journal: JournalFolder, atoll: Atoll, capsys: Capture
 ) -> None:
-    assert atoll("show") == 0
+    assert atoll("knobs") == 0
     plain = capsys.readouterr().out
     assert "BEFORE" not in plain and not journal.folder.exists()
-    assert atoll("set", "swappiness=10", "irq-affinity=24=1") == 0
+    assert atoll("apply", "swappiness=10", "irq-affinity=24=1") == 0
     capsys.readouterr()
-    assert atoll("show") == 0
+    assert atoll("knobs") == 0
     table = capsys.readouterr().out
     assert re.search(r"^swappiness +10 +60 +", table, re.M)
-    assert atoll("show", *(name for name in ("governor", "thp-enabled", "swappiness"))) == 0
+    assert atoll("knobs", *(name for name in ("governor", "thp-enabled", "swappiness"))) == 0
     pages = capsys.readouterr().out
     assert "TuneD" in pages and "before    60" in pages
     assert max(len(line) for text in (plain, table, pages) for line in text.splitlines()) <= 80
 
 
 def test_show_as_json(kernel: Kernel, atoll: Atoll, capsys: Capture) -> None:
-    assert atoll("set", "swappiness=10") == 0
+    assert atoll("apply", "swappiness=10") == 0
     kernel.files[SWAPPINESS] = "30\n"
     capsys.readouterr()
-    assert atoll("show", "swappiness", "governor", "irq-affinity", "--json") == 1
+    assert atoll("knobs", "swappiness", "governor", "irq-affinity", "--json") == 1
     by_name = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
     assert by_name["swappiness"]["values"] == {SWAPPINESS: "30"}
     assert by_name["swappiness"]["set"] == [
@@ -116,12 +116,12 @@ def test_without_root_a_script_is_printed_and_nothing_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     refuse_the_folder(monkeypatch, journal)
-    assert atoll("set", "swappiness=10", "thp-enabled=never") == 4
+    assert atoll("apply", "swappiness=10", "thp-enabled=never") == 4
     printed = capsys.readouterr()
     assert "run the script on stdout as root" in printed.err and printed.err.count("\n") == 1
     assert kernel.files == FILES and not journal.folder.exists()
     lines = printed.out.splitlines()
-    assert lines[:2] == ["#!/bin/sh", "# atoll knobs set swappiness=10 thp-enabled=never"]
+    assert lines[:2] == ["#!/bin/sh", "# atoll apply swappiness=10 thp-enabled=never"]
     assert f"expect {SWAPPINESS} 60" in lines and f"expect {THP}/enabled madvise" in lines
     turns = [line for line in lines if "; turn " in line]
     assert [line.partition("; ")[2] for line in turns] == [
@@ -130,7 +130,7 @@ def test_without_root_a_script_is_printed_and_nothing_written(
     ]
     for shell in ("sh", "bash"):
         subprocess.run([shell, "-n"], input=printed.out, text=True, check=True)
-    assert atoll("set", "swappiness=60") == 0  # there is nothing to do
+    assert atoll("apply", "swappiness=60") == 0  # there is nothing to do
     assert capsys.readouterr().out == "swappiness: already 60\n"
 
 
@@ -141,7 +141,7 @@ def test_without_root_undo_reads_the_journal(
     capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert atoll("set", "swappiness=10", "numa-balancing=0") == 0
+    assert atoll("apply", "swappiness=10", "numa-balancing=0") == 0
     kernel.files[SWAPPINESS] = "30\n"
     refuse_the_folder(monkeypatch, journal)
     capsys.readouterr()
@@ -159,11 +159,11 @@ def test_without_root_the_journal_of_an_earlier_boot_means_nothing(
     capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert atoll("set", "swappiness=10") == 0
+    assert atoll("apply", "swappiness=10") == 0
     kernel.files |= {BOOT_ID: "boot-2\n", SWAPPINESS: "60\n"}
     refuse_the_folder(monkeypatch, journal)
     capsys.readouterr()
-    assert atoll("show") == 0
+    assert atoll("knobs") == 0
     told = capsys.readouterr()
     assert told.err == "" and "BEFORE" not in told.out
 
@@ -172,9 +172,9 @@ def test_control_characters_do_not_reach_the_terminal(
     kernel: Kernel, atoll: Atoll, capsys: Capture
 ) -> None:
     kernel.files[SWAPPINESS] = "\x1b[31m60\n"
-    assert atoll("show") == atoll("show", "swappiness") == 0
+    assert atoll("knobs") == atoll("knobs", "swappiness") == 0
     assert "\x1b" not in capsys.readouterr().out
-    assert atoll("set", "swappiness=10") == 1
+    assert atoll("apply", "swappiness=10") == 1
     check_complaint(capsys.readouterr().err, path=SWAPPINESS)
 
 
@@ -196,12 +196,12 @@ def test_without_root_an_interrupted_set_is_settled_first(
     with pytest.raises(Killed):
         Control(kernel, journal).set([("swappiness", "10"), ("numa-balancing", "0")])
     refuse_the_folder(monkeypatch, journal)
-    assert atoll("set", "thp-enabled=never") == 4
+    assert atoll("apply", "thp-enabled=never") == 4
     printed = capsys.readouterr()
     assert "interrupted change" in printed.err
     assert f"turn {SWAPPINESS} 60 || fail" in printed.out
-    assert "thp-enabled" not in printed.out.replace("# atoll knobs set thp-enabled=never", "")
-    assert atoll("show") == 0
+    assert "thp-enabled" not in printed.out.replace("# atoll apply thp-enabled=never", "")
+    assert atoll("knobs") == 0
     assert "interrupted command" in capsys.readouterr().err
 
 
@@ -210,3 +210,20 @@ def test_the_live_machine_is_shown_without_writing(tmp_path: Path) -> None:
     states, outcome = Control(LocalHost(), folder).show()
     assert [state.knob.name for state in states if state.knob.name == "swappiness" and state.values]
     assert outcome.notes == () and not folder.folder.exists()
+
+
+def test_a_dry_run_and_a_script_change_nothing(
+    kernel: Kernel, journal: JournalFolder, atoll: Atoll, capsys: Capture
+) -> None:
+    assert atoll("apply", "swappiness=10", "--dry-run") == 0
+    assert capsys.readouterr().out == "would set swappiness: 60 -> 10\n"
+    assert atoll("apply", "swappiness=10", "--script") == 0
+    assert f"turn {SWAPPINESS} 10 || back" in capsys.readouterr().out
+    assert kernel.files == FILES and not journal.folder.exists()
+    assert atoll("apply", "swappiness=10") == 0
+    capsys.readouterr()
+    assert atoll("undo", "--all", "--dry-run") == 0
+    assert capsys.readouterr().out == "would set swappiness: 10 -> 60, as before\n"
+    assert atoll("undo", "--all", "--script") == 0
+    assert f"turn {SWAPPINESS} 60 || fail" in capsys.readouterr().out
+    assert kernel.value(SWAPPINESS) == "10"

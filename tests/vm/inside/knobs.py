@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
+import importlib
 import io
 import json
 import os
@@ -49,10 +50,10 @@ CALLS = [(os, name) for name in NAMES]
 
 
 def atoll(*arguments: str) -> dict[str, Any]:
-    """`atoll knobs ARGUMENTS` in this process."""
+    """`atoll ARGUMENTS` in this process."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = cli.run(["knobs", *arguments])
+        status = cli.run(list(arguments))
     return {"status": status, "out": out.getvalue(), "err": err.getvalue()}
 
 
@@ -111,7 +112,7 @@ def killed_at(number: int, arguments: list[str]) -> int:
     def work() -> int:
         for module, name in [*CALLS, (fcntl, "flock")]:
             setattr(module, name, counted(getattr(module, name)))
-        return cli.run(["knobs", *arguments])
+        return cli.run(list(arguments))
 
     return ended(started(work))
 
@@ -128,7 +129,7 @@ def every_kill(
             {
                 "ended": status,
                 "at_death": changed(fresh),
-                "show": atoll("show", "--json")["status"],
+                "show": atoll("knobs", "--json")["status"],
                 "settled": changed(fresh),
                 "action": action(),
                 "undo": atoll("undo", "--all")["status"],
@@ -149,7 +150,7 @@ def kills() -> dict[str, Any]:
 
     def all_set() -> None:
         nothing()
-        assert atoll("set", *ASKED)["status"] == 0
+        assert atoll("apply", *ASKED)["status"] == 0
 
     all_set()
     asked = changed(fresh)
@@ -158,26 +159,26 @@ def kills() -> dict[str, Any]:
     found: dict[str, Any] = {
         "switches": {name: files(knob.patterns, LocalHost()) for name, knob in KNOBS.items()},
         "asked": asked,
-        "set": every_kill(["set", *ASKED], nothing, turned),
+        "set": every_kill(["apply", *ASKED], nothing, turned),
         "undo": every_kill(["undo", "--all"], all_set, turned),
     }
     half = [len(each["at_death"]) for each in found["set"]].index(len(asked) // 2)
 
     def half_set() -> None:
         nothing()
-        killed_at(half, ["set", *ASKED])
+        killed_at(half, ["apply", *ASKED])
 
-    found["settle"] = every_kill(["show"], half_set, turned)
+    found["settle"] = every_kill(["knobs"], half_set, turned)
     return found | {"after_all": snapshot() == fresh}
 
 
 def refusals() -> dict[str, Any]:
     """Interrupt 2 cannot be moved; another boot; somebody else; two at once."""
     fresh = snapshot()
-    refused = atoll("set", "swappiness=10", "irq-affinity=24=1,2=0")
+    refused = atoll("apply", "swappiness=10", "irq-affinity=24=1,2=0")
     found: dict[str, Any] = {"refused": refused, "after_refusal": snapshot() == fresh}
 
-    atoll("set", "swappiness=10", "thp-enabled=never")
+    atoll("apply", "swappiness=10", "thp-enabled=never")
     SWAPPINESS.write_text("30\n")
     found["foreign"] = atoll("undo", "--all")
     found["foreign_value"] = SWAPPINESS.read_text()
@@ -185,7 +186,7 @@ def refusals() -> dict[str, Any]:
     found["put_back"] = atoll("undo", "--all")
     found["after_foreign"] = snapshot() == fresh
 
-    atoll("set", "swappiness=10")
+    atoll("apply", "swappiness=10")
     journal = FOLDER / "journal.json"
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     journal.write_text(journal.read_text().replace(boot_id, "another"))
@@ -194,8 +195,7 @@ def refusals() -> dict[str, Any]:
     SWAPPINESS.write_text("60\n")
 
     at_once = [
-        started(partial(cli.run, ["knobs", "set", f"swappiness={value}"]))
-        for value in (10, 20, 30, 40)
+        started(partial(cli.run, ["apply", f"swappiness={value}"])) for value in (10, 20, 30, 40)
     ]
     found["at_once"] = [ended(child) for child in at_once]
     found["set_at_once"] = SWAPPINESS.read_text()
@@ -213,7 +213,7 @@ def as_nobody(*arguments: str) -> dict[str, Any]:
             os.setgid(65534)
             os.setuid(65534)
             sys.stdout, sys.stderr = out, err
-            status = cli.run(["knobs", *arguments])
+            status = cli.run(list(arguments))
             out.flush()
             err.flush()
             os._exit(status)
@@ -230,35 +230,35 @@ def sh(text: str) -> tuple[int, str]:
 
 def scripts() -> dict[str, Any]:
     fresh = snapshot()
-    atoll("set", *ASKED)
+    atoll("apply", *ASKED)
     wanted = snapshot()
     atoll("undo", "--all")
     shutil.rmtree(FOLDER)
 
-    printed = as_nobody("set", *ASKED)
+    printed = as_nobody("apply", *ASKED)
     found: dict[str, Any] = {"set": printed, "untouched": snapshot() == fresh}
     found["set_ran"] = sh(printed["out"])
     found["set_as_wanted"] = snapshot() == wanted
     found["again"] = sh(printed["out"])
-    found["shown"] = as_nobody("show", "--json")["status"]
+    found["shown"] = as_nobody("knobs", "--json")["status"]
     undo = as_nobody("undo", "--all")
     found["undo"] = undo
     found["undo_ran"] = sh(undo["out"])
     found["undone"] = snapshot() == fresh
 
     found["cut"] = []
-    lines = as_nobody("set", *ASKED)["out"].splitlines()
+    lines = as_nobody("apply", *ASKED)["out"].splitlines()
     turns = [number for number, line in enumerate(lines) if "; turn " in line]
     for number in [*turns[::3], turns[-1] + 1]:
         died = sh("\n".join([*lines[:number], "kill -9 $$", *lines[number:]]))[0]
         begun = snapshot() != fresh
-        shown = atoll("show")["status"]
+        shown = atoll("knobs")["status"]
         whole = snapshot() in (fresh, wanted)
         undone = atoll("undo", "--all")["status"]
         found["cut"].append([died, begun, shown, whole, undone, snapshot() == fresh])
-        lines = as_nobody("set", *ASKED)["out"].splitlines()
+        lines = as_nobody("apply", *ASKED)["out"].splitlines()
 
-    good = as_nobody("set", "thp-enabled=never", "swappiness=10")["out"]
+    good = as_nobody("apply", "thp-enabled=never", "swappiness=10")["out"]
     found["refused"] = sh(good.replace(f"turn {SWAPPINESS} 10 ", f"turn {SWAPPINESS} 999 "))
     found["after_refusal"] = snapshot() == fresh
     SWAPPINESS.write_text("30\n")
@@ -292,7 +292,9 @@ def governors() -> Iterator[None]:
 def main(names: list[str]) -> None:
     scenarios = {"kills": kills, "refusals": refusals, "scripts": scripts}
     with governors():
-        atoll("show", "--json")  # load what commands load
+        atoll("knobs", "--json")  # load what commands load
+        for name in ("apply", "undo"):
+            importlib.import_module(f"atoll.cli.{name}")
         gc.freeze()  # a fork copies fewer pages
         found = {}
         for name in names:

@@ -40,7 +40,7 @@ def advice_text(advice: Advice, *, width: int, colour: bool) -> str:
             _wrapped(f"  {one.name} ({', '.join(one.turns)}): {one.does}", width)
             for one in advice.neighbours
         ]
-    parts += [_wrapped(f"Not here: {text}", width) for text in advice.limits]
+    parts += [_wrapped(f"Limit: {text}", width) for text in advice.limits]
     return "\n".join(parts) + "\n"
 
 
@@ -51,11 +51,11 @@ def rule_text(tuner: Tuner, rule: Rule, line: Line | None, *, width: int) -> str
         ("holds", rule.condition),
         ("here", _here(line)),
         ("why", rule.why),
-        *_cited(rule.evidence),
+        *_cited(rule.evidence if line is None else line.evidence),
     ]
     if line is not None and not line.leaves:
         entries += [("apply", line.apply), ("undo", line.undo)]
-    entries += [("risk", tuner.risk), ("check", tuner.check)]
+    entries += [("risk", tuner.risk), ("check", line.check if line else tuner.check)]
     return "\n".join([rule.name, *(_entry(name, text, width) for name, text in entries)]) + "\n"
 
 

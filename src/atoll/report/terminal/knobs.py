@@ -170,7 +170,7 @@ def _foreign(
     return (
         f"{knob}: somebody else changed it to {_text(knob, here)} after it was set to "
         f"{_text(knob, set_to)} (originally {_text(knob, original)}); left unchanged"
-    ) + (f". 'atoll knobs set {knob}={takes_over}' takes it over" if takes_over else "")
+    ) + (f". 'atoll apply {knob}={takes_over}' takes it over" if takes_over else "")
 
 
 def _firsts(texts: Sequence[str]) -> list[tuple[bool, str]]:
