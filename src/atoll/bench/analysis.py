@@ -61,6 +61,7 @@ def summarise(results: Results) -> BenchSummary:
     entrants = tuple(_entrant(entrant, runs, times, results) for entrant in header.entrants)
     by_label = {entrant.label: entrant for entrant in header.entrants}
     return BenchSummary(
+        basis="emulated" if header.fingerprint.emulated else "measured",
         run_id=header.run_id,
         started_unix_s=header.started_unix_s,
         status=end.status if end else "unfinished",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from atoll.engines.api import Installation
 from atoll.host.api import Host
-from atoll.host.environment import environment
+from atoll.host.environment import emulated, environment
 from atoll.schema.machine import Machine
 from atoll.schema.results import Fingerprint
 
@@ -24,4 +24,5 @@ def fingerprint(
         engine_versions={name: found.version for name, found in sorted(installations.items())},
         java_version=", ".join(java),
         data_checksum=data_checksum,
+        emulated=emulated(host),
     )

@@ -27,6 +27,7 @@ from atoll.report.experiment.text import (
     experiment_list,
     experiment_text,
     tables_by_machine,
+    whys,
 )
 from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, Scale
 from atoll.schema.machine import Machine
@@ -166,6 +167,8 @@ def report(name: str, files: tuple[Path, ...], output: Path | None) -> None:
     found = [_ours(experiment, path) for path in files]
     if output is None:
         _show(experiment, found)
+        for part in whys(found):
+            show(part)
         return
     from atoll.report.experiment.page import experiment_page
     from atoll.store.files import write_atomic
@@ -185,7 +188,8 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
 
 
 def _show(experiment: Experiment, found: Sequence[Ours]) -> None:
-    for table in tables_by_machine(tables.side_by_side(experiment, found)):
+    whole = tables.without_repeats(tables.side_by_side(experiment, found))
+    for table in tables_by_machine(whole):
         show(drawn(table))
     print(comparison_text(experiment, found))
 

@@ -13,7 +13,10 @@ from atoll.experiments.profile_readings import ProfileReadings
 from atoll.experiments.readings import BenchReadings
 from atoll.schema.experiment import Experiment
 from atoll.schema.profile import Profile
+from atoll.schema.summary import BenchSummary
 from atoll.schema.text import plural
+
+_EMULATED = "was measured on an emulated CPU, so its figures mean nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,11 @@ class Ours:
     source: str  # the name of the file
     readings: Mapping[str, Read]  # by engine; '' of a profile
     warnings: tuple[str, ...] = ()  # what a reader must know before trusting a figure
+    bench: BenchSummary | None = None  # None: a profile
+
+    @property
+    def basis(self) -> str:
+        return self.bench.basis if self.bench else "measured"
 
 
 def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
@@ -34,26 +42,30 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
         )
     engines = dict.fromkeys(one.engine for one in header.entrants)
     scale = "" if header.scale_factor is None else f" SF {header.scale_factor:g}"
+    bench = summarise(results)
     return Ours(
         machine=machine_line(header.machine),
         size=f"{header.suite}{scale}, {plural(len(results.queries), 'query')}",
         source=source,
         readings={engine: BenchReadings.of(results, engine) for engine in engines},
-        warnings=tuple(one.message for one in summarise(results).warnings),
+        warnings=tuple(one.message for one in bench.warnings),
+        bench=bench,
     )
 
 
 def of_profile(profile: Profile, source: str) -> Ours:
     """Raises UsageError if the profile is of an emulated CPU."""
     if profile.emulated:
-        raise UsageError(f"{source}: was measured on an emulated CPU, so its figures mean nothing")
+        raise UsageError(f"{source}: {_EMULATED}")
     machine = f"{profile.machine_title}, {plural(len(profile.cpus), 'PU')}"
     warnings = tuple(one.message for one in profile.notices)
     return Ours(machine, "", source, {"": ProfileReadings(profile)}, warnings)
 
 
 def verdicts(experiment: Experiment, ours: Ours) -> dict[str, Verdict]:
-    """By engine: whether the paper's claim held."""
+    """By engine: whether the paper's claim held. Times of an emulated CPU show nothing."""
+    if ours.basis == "emulated":
+        return dict.fromkeys(ours.readings, Verdict(Outcome.UNJUDGED, (_EMULATED,)))
     claim = parse_claim(experiment.check.shape)
     return {engine: judge(claim, read) for engine, read in ours.readings.items()}
 

@@ -43,6 +43,7 @@ class Fingerprint(Environment):
     engine_versions: dict[str, str]
     java_version: str
     data_checksum: str
+    emulated: bool = False  # an emulated CPU: the times mean nothing
 
 
 class CellName(Record):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from atoll.report.bench import tables, verdicts
+from atoll.report.profile.findings import EMULATED
 from atoll.report.table import Table
 from atoll.schema.summary import BenchSummary
 
@@ -14,8 +15,9 @@ def markdown(summary: BenchSummary) -> str:
     """The whole report without its pictures."""
     parts = [
         f"# Atoll bench: {_text(verdicts.title(summary))}",
-        f"**Measured** on: {_text(summary.machine)}  \nby: {_code(summary.command)}  \n"
-        + _text(verdicts.state(summary)),
+        f"**{EMULATED}**" if summary.basis == "emulated" else "",
+        f"**{summary.basis.capitalize()}** on: {_text(summary.machine)}  \n"
+        f"by: {_code(summary.command)}  \n" + _text(verdicts.state(summary)),
         "## Verdict",
         _list([*verdicts.verdicts(summary), verdicts.answers(summary)]),
     ]

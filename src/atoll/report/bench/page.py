@@ -16,7 +16,7 @@ from atoll.report.bench.spread_chart import spread_chart
 from atoll.report.machine.svg import machine_drawing, plan_drawing, plan_label
 from atoll.report.numbers import duration, moment, ratio_interval
 from atoll.report.pages import page
-from atoll.report.profile.findings import headline
+from atoll.report.profile.findings import EMULATED, headline
 from atoll.report.profile.pictures import core_pictures
 from atoll.schema.profile import Profile
 from atoll.schema.results import RunHeader
@@ -45,6 +45,7 @@ def html(
         "report.html.j2",
         s=summary,
         header=header,
+        emulated=EMULATED if summary.basis == "emulated" else "",
         verdicts=verdicts,
         tables=tables,
         plural=plural,

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from atoll.report.bench import tables, verdicts
 from atoll.report.numbers import cut, duration, ratio_interval
+from atoll.report.profile.findings import EMULATED
 from atoll.report.table import Row
 from atoll.report.table import Table as TextTable
-from atoll.report.terminal.grid import grid
+from atoll.report.terminal.grid import grid, titled
 from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
@@ -26,12 +27,14 @@ _SHORT = {"no significant difference": "no difference"}
 
 def bench_text(summary: BenchSummary) -> RenderableType:
     """The whole summary."""
-    measured = "from" if summary.entrants[0].url else "on"
+    where = "from" if summary.entrants[0].url else "on"
     parts: list[RenderableType] = [
         Text(f"{verdicts.title(summary)}, {verdicts.state(summary)}", style="bold"),
-        Text(f"measured {measured} {summary.machine}", style="dim"),
+        Text(f"{summary.basis} {where} {summary.machine}", style="dim"),
         _figures(summary),
     ]
+    if summary.basis == "emulated":
+        parts.insert(0, Text(EMULATED, style="bold white on red"))
     if any(one.speedups for one in summary.entrants):
         parts.append(Text(verdicts.HOW_SPEEDUPS_COME, style="dim"))
     tails = tables.tail_table(summary)
@@ -49,10 +52,7 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     if places.rows:
         title = f"{places.title}, per pass"
         parts.append(Padding(_drawn(places, title, ("deployment",)), (1, 0, 0, 0)))
-    for table in (tables.why_table(summary), tables.plan_change_table(summary)):
-        if table.rows:
-            parts.append(Padding(_drawn(_narrow(table), table.title, _WHY_WORDS), (1, 0, 0, 0)))
-    parts += [Text(line) for line in verdicts.explained(summary)]
+    parts += why_text(summary)
     for one in summary.entrants:
         lines = verdicts.process_lines(one)
         parts += [Text(f"{one.label}: {line}", style="dim") for line in lines]
@@ -71,6 +71,18 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     return Group(*parts)
 
 
+def why_text(summary: BenchSummary) -> list[RenderableType]:
+    """The operators and the plans; empty if no engine told."""
+    return [
+        *(
+            Padding(_drawn(_narrow(table), table.title, _WHY_WORDS), (1, 0, 0, 0))
+            for table in (tables.why_table(summary), tables.plan_change_table(summary))
+            if table.rows
+        ),
+        *map(Text, verdicts.explained(summary)),
+    ]
+
+
 def _narrow(table: TextTable) -> TextTable:
     """With long words cut, so that the numbers have their width in 80 columns."""
     most = [_MOST.get(name) for name in table.columns]
@@ -81,21 +93,21 @@ def _narrow(table: TextTable) -> TextTable:
     return table._replace(rows=[narrowed(row) for row in table.rows])
 
 
-def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Table:
+def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Group:
     """A table of the page for the terminal; the columns other than `words` are numbers."""
-    shown = grid(title)
+    shown = grid()
     for name in table.columns:
         shown.add_column(name, no_wrap=True, justify="left" if name in words else "right")
     for row in table.rows:
         shown.add_row(*map(Text, row))
-    return shown
+    return titled(title, shown)
 
 
-def _axis(axis: AxisSummary) -> Table:
+def _axis(axis: AxisSummary) -> Group:
     """The values keep their width; a long label is cut, since the table above has it too."""
     loaded = axis.name == "streams"
     what = "queries per second of the whole pass" if loaded else "geometric mean over the queries"
-    shown = grid(f"By {axis.name}, {what}")
+    shown = grid()
     named = len(axis.series) > 1
     if named:
         shown.add_column("with", no_wrap=True, min_width=8)
@@ -115,18 +127,18 @@ def _axis(axis: AxisSummary) -> Table:
         shown_load = [*load[:2], load[-1]] if load else [label]
         cells = (*first, value, *shown_load, ratio.split(" ")[0], interval)
         shown.add_row(*map(Text, cells), word)
-    return shown
+    return titled(f"By {axis.name}, {what}", shown)
 
 
 def _values(axis: AxisSummary) -> list[str]:
     return [point.value for series in axis.series for point in series.points]
 
 
-def _steps(decomposition: Decomposition) -> Table:
+def _steps(decomposition: Decomposition) -> Group:
     """Two lines a step; what all labels share is in the title."""
     steps = tables.step_table(decomposition)
     shared = "/atoll" if decomposition.steps[0].before.endswith("/atoll") else ""
-    shown = grid(steps.title + (" under Atoll's scheduler" if shared else ""))
+    shown = grid()
     for name in ("step", "", "interval", "share", "interval"):
         shown.add_column(name, no_wrap=True, justify="left" if name == "step" else "right")
     for step, changes, value, interval, _, share, share_interval in steps.rows:
@@ -134,7 +146,7 @@ def _steps(decomposition: Decomposition) -> Table:
         label = Text(short.replace(shared, "") if shared else short)
         shown.add_row(label, value, interval, share, share_interval)
         shown.add_row(Text(f"  {changes}", style="dim"), "", "", "", "")
-    return shown
+    return titled(steps.title + (" under Atoll's scheduler" if shared else ""), shown)
 
 
 def _figures(summary: BenchSummary) -> Table:

@@ -13,9 +13,9 @@ from atoll.report.svg.palette import SERIES
 from atoll.schema.experiment import Experiment
 from atoll.stats.paired import Interval
 
-_LEFT, _RIGHT, _TOP = 140.0, 120.0, 26.0
+_LEFT, _RIGHT, _TOP = 200.0, 100.0, 26.0
 _BAR, _GAP = 13.0, 4.0
-_LONGEST = 18
+_LONGEST = 30
 # Who, basis, value, interval, colour
 _Bar = tuple[str, str, float, Interval | None, int]
 
@@ -31,17 +31,21 @@ def side_charts(experiment: Experiment, found: Sequence[Ours]) -> list[Picture]:
 def _chart(
     experiment: Experiment, unit: str, rows: Sequence[Figure], found: Sequence[Ours]
 ) -> Picture:
-    groups = [(one, bars) for one in rows if (bars := list(_bars(one, names(found))))]
-    most = max((bar[3].high if bar[3] else bar[2] for _, bars in groups for bar in bars), default=1)
+    groups: dict[str, list[_Bar]] = {}
+    for one in rows:
+        groups.setdefault(one.term, []).extend(_bars(one, found))
+    bars = [bar for group in groups.values() for bar in group]
+    most = max((bar[3].high if bar[3] else bar[2] for bar in bars), default=1)
     scale = Scale(0, most * 1.05, log=False)
     across = WIDTH - _LEFT - _RIGHT
     marks: list[str] = []
     y = _TOP
-    for one, bars in groups:
-        title = f"{one.engine}, {one.term}" if one.engine else one.term
-        marks.append(text(8, y + _BAR, title, "bold small"))
+    for term, group in groups.items():
+        if not group:
+            continue
+        marks.append(text(8, y + _BAR, term, "bold small"))
         y += _BAR + _GAP + 2
-        for bar in bars:
+        for bar in group:
             marks += _drawn(bar, unit, y, scale, across)
             y += _BAR + _GAP
         y += 2 * _GAP
@@ -52,19 +56,21 @@ def _chart(
             line(x, _TOP - 6, x, y, "grid"),
             text(x, 14, tick_label(tick), "soft small", "middle"),
         ]
-    name = f"{experiment.figure}: published and measured, {unit}"
+    name = f"{experiment.figure}: published and ours, {unit}"
     return Picture(name, WIDTH, y + 4, "".join([*grid, *marks]))
 
 
-def _bars(one: Figure, ours: Sequence[str]) -> Iterator[_Bar]:
+def _bars(one: Figure, found: Sequence[Ours]) -> Iterator[_Bar]:
+    engine = f"{one.engine} " if one.engine else ""
     for each in one.published:
-        yield f"published, {each.machine}", "published", each.value, None, 0
-    for index, (name, reading) in enumerate(zip(ours, one.measured, strict=True)):
+        yield f"{engine}published, {each.machine}", "published", each.value, None, 0
+    ours = zip(names(found), found, one.measured, strict=True)
+    for index, (name, own, reading) in enumerate(ours):
         if reading is not None and not reading.by_name:
             estimate = reading.estimate
             yield (
-                f"measured, {name}",
-                "measured",
+                f"{engine}{own.basis}, {name}",
+                own.basis,
                 estimate.value,
                 estimate.interval,
                 1 + index % SERIES,
@@ -91,5 +97,5 @@ def _drawn(bar: _Bar, unit: str, y: float, scale: Scale, across: float) -> Itera
         low, high = (_LEFT + scale.at(bound) * across for bound in (interval.low, interval.high))
         yield line(low, middle, high, middle, "whisker")
         end = max(end, high)
-    rough = "~" if basis == "measured" and interval is None else ""
+    rough = "~" if basis != "published" and interval is None else ""
     yield text(end + 8, middle + 4, f"{rough}{number(value)}{sign(unit)}", "soft small haloed")

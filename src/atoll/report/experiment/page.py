@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atoll.experiments.ours import Ours
+from atoll.report.bench import tables as bench_tables
+from atoll.report.bench import verdicts
 from atoll.report.experiment import tables
 from atoll.report.experiment.chart import side_charts
 from atoll.report.pages import page
+from atoll.report.profile.findings import EMULATED
 from atoll.schema.experiment import Experiment
 
 
@@ -15,9 +18,18 @@ def experiment_page(experiment: Experiment, found: Sequence[Ours]) -> str:
     return page(
         "experiment.html.j2",
         e=experiment,
-        verdicts=tables.judged(experiment, found),
+        judged=tables.judged(experiment, found),
         pictures=side_charts(experiment, found),
-        table=tables.side_by_side(experiment, found),
+        bases=["published", *sorted({one.basis for one in found})],
+        emulated=EMULATED if any(one.basis == "emulated" for one in found) else "",
+        table=tables.without_repeats(tables.side_by_side(experiment, found)),
+        tables=bench_tables,
+        verdicts=verdicts,
+        explained=[
+            (name, one.bench)
+            for name, one in zip(tables.names(found), found, strict=True)
+            if one.bench and one.bench.why
+        ],
         machines=tables.machines(experiment, found),
         notes=tables.notes(experiment),
     )

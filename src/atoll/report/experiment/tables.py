@@ -61,8 +61,16 @@ def side_by_side(experiment: Experiment, found: Sequence[Ours]) -> Table:
         )
         for one in figures(experiment, found)
     ]
-    columns = ("figure", "engine", "published", *(f"{one} measured" for one in names(found)))
+    ours = zip(names(found), found, strict=True)
+    columns = ("figure", "engine", "published", *(f"{name} {one.basis}" for name, one in ours))
     return Table(f"{experiment.figure} of {experiment.paper} and ours", columns, rows)
+
+
+def without_repeats(table: Table) -> Table:
+    """Each figure named once, above its engines."""
+    above = ["", *(row[0] for row in table.rows)]
+    rows = zip(above, table.rows, strict=False)
+    return table._replace(rows=[("" if row[0] == was else row[0], *row[1:]) for was, row in rows])
 
 
 def names(found: Sequence[Ours]) -> list[str]:
@@ -79,7 +87,7 @@ def machines(experiment: Experiment, found: Sequence[Ours]) -> list[str]:
     ]
     for name, ours in zip(names(found), found, strict=True):
         size = f"; {ours.size}" if ours.size else ""
-        lines.append(f"{name} (measured): {ours.machine}{size}; {ours.source}")
+        lines.append(f"{name} ({ours.basis}): {ours.machine}{size}; {ours.source}")
         lines += [f"{name}, before you trust a figure: {one}" for one in ours.warnings]
     return lines
 

@@ -6,12 +6,14 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from atoll.experiments.ours import Ours
+from atoll.report.bench.text import why_text
 from atoll.report.experiment import tables
 from atoll.report.experiment.tables import shape
 from atoll.report.table import Row, Table
-from atoll.report.terminal.grid import grid
+from atoll.report.terminal.grid import grid, titled
 from atoll.schema.experiment import Experiment, Needs
 
 _WIDTH = 80
@@ -77,6 +79,15 @@ def tables_by_machine(table: Table) -> list[Table]:
     ]
 
 
+def whys(found: Sequence[Ours]) -> list[RenderableType]:
+    """The operators and plans behind the figures of each machine whose engines told of them."""
+    lines: list[RenderableType] = []
+    for name, ours in zip(tables.names(found), found, strict=True):
+        if ours.bench and ours.bench.why:
+            lines += [Text(f"\n{name}, operator by operator", style="bold"), *why_text(ours.bench)]
+    return lines
+
+
 def comparison_text(experiment: Experiment, found: Sequence[Ours]) -> str:
     """What stands below the table: who measured, the claim, the verdicts."""
     lines = _section("Machines", tables.machines(experiment, found))
@@ -88,13 +99,13 @@ def comparison_text(experiment: Experiment, found: Sequence[Ours]) -> str:
 
 def drawn(table: Table) -> RenderableType:
     """For a terminal: the last column takes the rest."""
-    shown = grid(table.title or None)
+    shown = grid()
     for index, name in enumerate(table.columns):
         last = index + 1 == len(table.columns)
         shown.add_column(name, no_wrap=not last and name not in _WRAPPED)
     for row in table.rows:
         shown.add_row(*row)
-    return shown
+    return titled(table.title, shown) if table.title else shown
 
 
 def _needs(needs: Needs) -> str:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import io
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 
-def grid(title: str | None = None, *, header: str = "dim", gap: int = 2) -> Table:
+def grid(*, header: str = "dim", gap: int = 2) -> Table:
     """A table without a frame; `header` is the style of its first line."""
-    return Table(
-        box=None,
-        pad_edge=False,
-        padding=(0, gap, 0, 0),
-        header_style=header,
-        title=title,
-        title_justify="left",
-        title_style="bold",
-    )
+    return Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style=header)
+
+
+def titled(title: str, table: Table) -> Group:
+    """The table below its title. A title of rich's own breaks at the table's width."""
+    return Group(Text(title, style="bold"), table)
 
 
 def printed(*parts: RenderableType, width: int, colour: bool) -> str:

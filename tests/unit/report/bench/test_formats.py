@@ -55,6 +55,19 @@ def test_the_page_is_self_contained() -> None:
     assert "Content-Security-Policy" in page
 
 
+def test_times_of_an_emulated_cpu_are_marked_as_such_in_every_format() -> None:
+    mark = header().fingerprint.model_copy(update={"emulated": True})
+    for emulated in (True, False):
+        recorded = results(None, header(fingerprint=mark)) if emulated else results()
+        summary = summarise(recorded)
+        out = io.StringIO()
+        Console(file=out, width=80).print(bench_text(summary))
+        for text in (page_of(recorded), markdown(summary), out.getvalue()):
+            assert ("EMULATED CPU" in text) == emulated
+        assert ("Every figure here was measured" in page_of(recorded)) != emulated
+        assert summary.basis == ("emulated" if emulated else "measured")
+
+
 def test_the_page_shows_the_machines_profile_where_it_has_one() -> None:
     page = render(results(), "html", graviton(8))
     assert "What the machine can do" in page and "8 cores, no chiplets" in page

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from atoll.bench.analysis import summarise
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.ours import Ours, of_profile, of_results
+from atoll.report.bench.page import html
 from atoll.report.experiment import tables
 from atoll.report.experiment.chart import side_charts
 from atoll.report.experiment.page import experiment_page
-from atoll.report.experiment.text import comparison_text
+from atoll.report.experiment.text import comparison_text, whys
 from atoll.report.svg.elements import inline
+from atoll.report.terminal.grid import printed
+from atoll.schema.operators import Kind, Operator, QueryProfile
+from atoll.schema.results import QueryProfiled
 from tests.parts.bench_grid import grid, measured
 from tests.parts.profiles import epyc
 
@@ -34,6 +40,63 @@ def test_results_of_several_machines_are_joined_in_one_table() -> None:
     assert spark[2] == "~2×, mean 2×"  # two blocks have no interval
     assert rows["speedup(policy=wic)", "spark"][2] == "–"
     assert rows["speedup(policy=wicp)", "singlestore"] == ("3.4× milan, 2.7× spr", "–", "–")
+
+
+def test_a_figure_is_named_once_above_its_engines() -> None:
+    table = tables.side_by_side(FIG8, two_machines())
+    once = [row[0] for row in tables.without_repeats(table).rows]
+    assert [one for one in once if one] == [*dict.fromkeys(row[0] for row in table.rows)]
+
+
+def test_bars_of_one_figure_stand_together() -> None:
+    [picture] = side_charts(FIG8, two_machines())
+    words = re.findall(">([^<>]+)</text>", inline(picture))
+    assert len([one for one in words if one == "speedup(policy=wicp)"]) == 1
+    first = words.index("speedup(policy=wicp)")
+    bars = words[first + 1 : words.index("speedup(policy=wic)")]
+    assert "spark published, milan" in bars and "spark measured, A" in bars
+
+
+def test_the_operators_of_each_machine_are_as_in_the_benchs_own_report() -> None:
+    silent = measured(grid("policy=wicp"), {"spark/wicp": 0.5})
+    profiled = [
+        QueryProfiled(
+            block=0,
+            label=label,
+            query="q1",
+            profile=QueryProfile(
+                operators=(
+                    Operator(
+                        node="0", operator="SCAN", kind=Kind.SCAN, tables=(), own_s=own_s, rows=1
+                    ),
+                )
+            ),
+        )
+        for label, own_s in (("spark/wim", 4.0), ("spark/wicp", 1.0))
+    ]
+    told = replace(silent, lines=(*silent.lines[:-1], *profiled, silent.lines[-1]))
+    ours = [of_results(FIG8, one, "a.jsonl") for one in (silent, told)]
+    page = experiment_page(FIG8, ours)
+    assert "<h2>B: Why: " in page and "<h2>A: Why: " not in page
+    assert html(told.header, summarise(told)).count("<td>SCAN</td>") == 1
+    assert page.count("<td>SCAN</td>") == 1
+    text = printed(*whys(ours), width=80, colour=False)
+    assert "B, operator by operator" in text and "SCAN" in text and "A, " not in text
+
+
+def test_an_emulated_cpu_is_marked_and_decides_nothing() -> None:
+    real = measured(grid("policy=win,wicp,wic"), {"spark/wicp": 0.4, "spark/wic": 0.8})
+    mark = real.header.fingerprint.model_copy(update={"emulated": True})
+    guest = replace(real, header=real.header.model_copy(update={"fingerprint": mark}))
+    ours = [of_results(FIG8, one, "a.jsonl") for one in (real, guest)]
+    assert tables.side_by_side(FIG8, ours).columns[3:] == ("A measured", "B emulated")
+    assert [one for one, _ in tables.judged(FIG8, ours)] == [
+        "A, spark: held",
+        "B, spark: could not be judged",
+    ]
+    page = experiment_page(FIG8, ours)
+    assert "EMULATED CPU" in page and 'data-basis="emulated"' in page
+    assert "EMULATED CPU" not in experiment_page(FIG8, ours[:1])
 
 
 def test_numbers_of_the_paper_are_not_rounded() -> None:
