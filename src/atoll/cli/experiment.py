@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import click
@@ -19,6 +21,7 @@ from atoll.errors import AtollError, CheckFailed, EngineFailed, UsageError
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import possible, require_meaning, too_large, unmet
 from atoll.experiments.ours import Ours, failed, of_profile, of_results, verdicts
+from atoll.experiments.outlook import Outlook, outlook
 from atoll.experiments.planned import unjudged
 from atoll.report.experiment import tables
 from atoll.report.experiment.text import (
@@ -60,9 +63,11 @@ def command() -> None:
 @command.command("list", epilog="Example: atoll experiment list --json | jq '.[].name'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def list_experiments(as_json: bool) -> None:
-    """List the experiments, and whether this machine can run them."""
-    machine = machine_for()
-    found = [(one, "; ".join(unmet(one.needs, machine))) for one in experiments()]
+    """List the experiments, whether this machine can run them, and what they cost here.
+
+    The cost is our guess at the scales smoke, small and paper.
+    """
+    found = _outlooks(machine_for())
     if as_json:
         records = [
             {
@@ -70,16 +75,17 @@ def list_experiments(as_json: bool) -> None:
                 "paper": one.paper,
                 "figure": one.figure,
                 "shows": one.shows,
-                "here": not why,
-                "why_not": why,
+                "here": each.here,
+                "why": each.why,
+                "cost_s": each.cost_s or {},
             }
-            for one, why in found
+            for one, each in found
         ]
         print(json.dumps(records, indent=1))
         return
     show(drawn(experiment_list(found)))
-    if any(why for _, why in found):
-        print("no: 'atoll experiment show NAME' says what this machine lacks")
+    print("COST: our guess for the scales smoke, small and paper; – is too large here")
+    print("no, in part: 'atoll experiment show NAME' has the reasons")
 
 
 @command.command("show", epilog="Example: atoll experiment show olap-fig12")
@@ -211,14 +217,15 @@ def _bench(
     prepare_output(options, scale.sf)
     names, missing = _ready(asked)
     can = possible(run, machine, _traits(names))
-    lost = unjudged(experiment, run, scale, machine, can)
+    lost = unjudged(experiment, run, scale, machine, can, _uncounted())
     for line in (*missing, *can.cannot):
         print(f"atoll: not varied here: {line}", file=sys.stderr)
     for line in can.same:
         print(f"atoll: {line} here", file=sys.stderr)
     for line in lost:
         print(f"atoll: cannot be judged here: {line}", file=sys.stderr)
-    if target.within_s is None:
+    guessed = set(names) <= set(scale.engines or run.engines)  # the guess is for those of the file
+    if target.within_s is None and guessed:
         print(f"atoll: {_cost(len(can.entrants), scale)}", file=sys.stderr)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = target.output or state_dir("results") / f"{experiment.name}-{stamp}.jsonl"
@@ -229,6 +236,7 @@ def _bench(
             replace(options, output=path),
             tuple(names),
             grid=can.grid,
+            machine=machine,
         )
     except EngineFailed as found:  # queries that were left out; the rest was measured
         fault = found
@@ -303,6 +311,41 @@ def _ready(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return ready, missing
 
 
+def _outlooks(machine: Machine) -> list[tuple[Experiment, Outlook]]:
+    from atoll.engines import registry
+    from atoll.host.local import LocalHost
+    from atoll.probing.measure import chosen_cpus, estimate_s
+    from atoll.schema.profile import Mode
+
+    cpus, uncounted = chosen_cpus(machine, LocalHost(), None), _uncounted()
+
+    @cache
+    def traits(name: str) -> EngineTraits:
+        return registry.get(name).traits
+
+    def measure_s(run: MeasureRun) -> dict[str, float]:
+        modes = {"smoke": Mode.QUICK, "small": Mode.FULL, "paper": Mode.FULL}
+        return {
+            size: estimate_s(mode=mode, only=run.kinds, machine=machine, cpus=cpus)
+            for size, mode in modes.items()
+        }
+
+    return [(one, outlook(one, machine, traits, uncounted, measure_s)) for one in experiments()]
+
+
+def _uncounted() -> dict[str, str]:
+    """The terms of claims that nothing counts here, with the reason."""
+    from atoll.host.local import LocalHost
+    from atoll.inspect.resctrl import memory_traffic
+
+    if memory_traffic(LocalHost(), [os.getpid()]) is not None:
+        return {}
+    return {
+        "remote": "it needs resctrl, which alone counts remote traffic, and none counts here (on a "
+        "machine that has it: mount -t resctrl resctrl /sys/fs/resctrl)"
+    }
+
+
 def _traits(names: Sequence[str]) -> list[EngineTraits]:
     from atoll.engines import registry
 
@@ -321,7 +364,7 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
         engines = scale.engines or experiment.bench.engines
         try:
             can = possible(experiment.bench, machine, _traits(engines))
-            lost = unjudged(experiment, experiment.bench, scale, machine, can)
+            lost = unjudged(experiment, experiment.bench, scale, machine, can, _uncounted())
         except UsageError as fault:
             lines.append(f"{size}: cannot: {fault}")
             continue

@@ -18,11 +18,12 @@ from atoll.bench.outcome import require_answers, require_pairs, require_speed
 from atoll.bench.results import read_results, require_output
 from atoll.bench.runner import Tick, WrongAnswer
 from atoll.cli.options import FiniteRange, Span, base_option, machine_for
-from atoll.cli.terminal import print_changes
+from atoll.cli.terminal import print_changes, show
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.plan.request import Choices
 from atoll.report.bench.progress import bench_progress, preparation
+from atoll.schema.machine import Machine
 from atoll.store.paths import state_dir
 from atoll.suites import registry as suites
 from atoll.supervise.interrupts import terminate_is_interrupt
@@ -172,11 +173,15 @@ def measure_suite(
     targets: tuple[str, ...],
     *,
     grid: Grid,
+    machine: Machine | None = None,
     choices: Choices | None = None,
     decompose: bool = False,
     instances: int | None = None,
 ) -> None:
-    """Measure the suite on this machine and print the summary. See `BenchRequest`."""
+    """Measure the suite on this machine (`machine`, if it was read already) and print the summary.
+
+    See `BenchRequest`.
+    """
     suites.get(options.suite)  # raises what is wrong with it, before anything else is done
     length = run.length
     if options.streams is not None:
@@ -192,7 +197,7 @@ def measure_suite(
     prepare_output(run, scale_factor if named else None)
     host = LocalHost()
     with terminate_is_interrupt():
-        machine = machine_for()
+        machine = machine or machine_for()
         request = BenchRequest(
             targets=targets,
             suite=options.suite,
@@ -225,8 +230,6 @@ def prepare_output(run: RunOptions, scale_factor: float | None) -> None:
 
 def measure(job: Job, run: RunOptions, host: LocalHost) -> None:
     """Run the job and print its summary. Raises as `atoll.bench.outcome` does."""
-    from rich.console import Console
-
     from atoll.bench.analysis import summarise
     from atoll.report.bench.text import bench_text
 
@@ -242,7 +245,7 @@ def measure(job: Job, run: RunOptions, host: LocalHost) -> None:
     if run.as_json:
         print(summary.model_dump_json(indent=2))
     else:
-        Console(highlight=False).print(bench_text(summary))
+        show(bench_text(summary))
     if run.fail_if_slower is not None:
         require_speed(summary, run.fail_if_slower)
     require_answers(summary)

@@ -132,9 +132,13 @@ def possible(run: BenchRun, machine: Machine, engines: Sequence[EngineTraits]) -
 def require_meaning(experiment: Experiment, machine: Machine) -> None:
     """Raises UsageError if the figure means nothing on this machine."""
     if missing := unmet(experiment.needs, machine):
+        name = experiment.name
+        remedy = f"run it where that is, and 'atoll experiment report {name} FILE' here; "
+        if experiment.needs.machines > 1:
+            remedy = ""
         raise UsageError(
-            f"{experiment.name} means nothing on this machine: {'; '.join(missing)}; "
-            f"'atoll experiment show {experiment.name}' has the paper's numbers"
+            f"{name} means nothing on this machine: {'; '.join(missing)}; {remedy}"
+            f"'atoll experiment show {name}' has the paper's numbers"
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from atoll.errors import UsageError
 from atoll.experiments.claims import Outcome, Reading, Term, judge, parse_claim
 from atoll.experiments.here import Possible
@@ -16,9 +18,16 @@ _ALIKE = dict.fromkeys(range(MIN_BLOCKS), 1.0)
 
 
 def unjudged(
-    experiment: Experiment, run: BenchRun, scale: Scale, machine: Machine, can: Possible
+    experiment: Experiment,
+    run: BenchRun,
+    scale: Scale,
+    machine: Machine,
+    can: Possible,
+    uncounted: Mapping[str, str],
 ) -> list[str]:
     """The engines, the comparison and why, a line each: judged as if all took the same time.
+
+    `uncounted`: the terms that nothing counts here, with the reason.
 
     Raises UsageError if no comparison is left.
     """
@@ -32,6 +41,8 @@ def unjudged(
         readings = BenchReadings(can.entrants, engine, machine, varied, times, queries)
 
         def read(term: Term, readings: BenchReadings = readings) -> Reading | str:
+            if term.name in uncounted:
+                return uncounted[term.name]
             if term.name in COUNTED:
                 return Reading.over(_ALIKE, str(term))
             return readings(term)

@@ -23,6 +23,8 @@ SMALL = build([[NodeShape(rest=2)]])
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("atoll.cli.experiment.machine_for", lambda: SMALL)
+    monkeypatch.setattr("atoll.probing.measure.chosen_cpus", lambda *_: (0, 1))
+    monkeypatch.setattr("atoll.inspect.resctrl.memory_traffic", lambda *_: None)
     monkeypatch.setenv("COLUMNS", "80")
 
 
@@ -31,8 +33,12 @@ def test_the_list_has_every_experiment_within_80_columns(
 ) -> None:
     assert run(["experiment", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:-1] if line[0] != " "] == NAMES
-    assert lines[-1] == "no: 'atoll experiment show NAME' says what this machine lacks"
+    assert [line.split()[0] for line in lines[1:-2] if line[0] != " "] == NAMES
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
+    assert rows["olap-tab2"].startswith("yes 15 s, 38 min, – Peak memory")
+    assert rows["numa-fig7"].startswith("no needs 2 NUMA nodes ")
+    assert rows["numa-fig12"].startswith("no published only ")
+    assert lines[-1] == "no, in part: 'atoll experiment show NAME' has the reasons"
     assert max(map(len, lines)) <= 80
 
 
@@ -40,7 +46,12 @@ def test_the_list_as_json_has_the_reasons(capsys: pytest.CaptureFixture[str]) ->
     assert run(["experiment", "list", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in found] == NAMES
-    assert all(one["here"] == (not one["why_not"]) for one in found)
+    assert all((one["here"] == "no") == (not one["cost_s"]) for one in found)
+    [tab2] = [one for one in found if one["name"] == "olap-tab2"]
+    assert tab2["cost_s"] == {"smoke": 15, "small": 2250, "paper": None}
+    [tab1] = [one for one in found if one["name"] == "numa-tab1"]
+    assert tab1["why"][0] == "it needs 2 NUMA nodes, and this machine has 1"
+    assert "mount -t resctrl" in tab1["why"][1]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -134,8 +145,11 @@ def test_queries_that_failed_are_named_though_the_claim_did_not_hold(
     assert last == "atoll: olap-fig8: the claim did not hold for spark"
 
 
-@pytest.mark.parametrize(("more", "guessed"), [([], True), (["--within", "2s"], False)])
-def test_a_time_that_is_given_is_not_guessed(
+@pytest.mark.parametrize(
+    ("more", "guessed"),
+    [([], True), (["--within", "2s"], False), (["--engines", "spark"], False)],
+)
+def test_a_time_that_is_given_or_of_other_engines_is_not_guessed(
     more: list[str],
     guessed: bool,
     tmp_path: Path,

@@ -14,6 +14,7 @@ from atoll.experiments.catalog import experiments, get
 from atoll.experiments.claims import judge, parse_claim
 from atoll.experiments.here import possible
 from atoll.experiments.ours import of_results, verdicts
+from atoll.experiments.outlook import Outlook, outlook
 from atoll.experiments.planned import unjudged
 from atoll.plan import machine_id
 from atoll.schema.experiment import Experiment
@@ -78,7 +79,7 @@ def test_each_claim_holds_in_the_papers_order_and_not_in_the_reverse(one: Experi
     for scale in one.bench.scales.values():
         engines = [registry.get(name).traits for name in scale.engines or one.bench.engines]
         can = possible(one.bench, LARGE, engines)
-        assert unjudged(one, one.bench, scale, LARGE, can) == []
+        assert unjudged(one, one.bench, scale, LARGE, can, {}) == []
         for reverse, outcome in ((False, "held"), (True, "did not hold")):
             results = measured(one, engines, reverse=reverse)
             found = verdicts(one, of_results(one, results, "r.jsonl"))
@@ -95,18 +96,23 @@ def test_what_no_times_could_decide_is_said_before() -> None:
     node = build([[NodeShape(chiplets=(4, 4))]])  # WIN is WIM, WICP is not
     spark = [registry.get("spark").traits]
 
+    uncounted: dict[str, str] = {}
+
     def lost(name: str, without: str = "-") -> list[str]:
         one = get(name)
         assert one.bench
         can = possible(one.bench, node, spark)
         kept = tuple(each for each in can.entrants if without not in each.label)
         can = replace(can, entrants=kept)
-        return unjudged(one, one.bench, one.bench.scales["smoke"], node, can)
+        return unjudged(one, one.bench, one.bench.scales["smoke"], node, can, uncounted)
 
     assert lost("olap-fig9") == lost("olap-tab2") == lost("numa-tab1") == []
     assert lost("olap-fig12", without="n=8") == [
         "spark: speedup(n=chiplets) > speedup(n=cores): no deployment has n=8"
     ]
+    uncounted["remote"] = "nothing counts it"
+    with pytest.raises(UsageError, match=r"spark: remote\(\) > 50: nothing counts it"):
+        lost("numa-tab1")
     with pytest.raises(UsageError, match="numa-fig9 cannot be judged here: spark: "):
         lost("numa-fig9")
 
@@ -116,3 +122,36 @@ def test_a_claim_of_what_is_not_recorded_says_so() -> None:
     ours = of_results(one, measured(one, [registry.get("spark").traits]), "r.jsonl")
     verdict = judge(parse_claim(one.check.shape), ours.readings["spark"])
     assert "was not counted" in verdict.reasons[0]
+
+
+def test_a_list_says_what_a_machine_makes_of_each_and_what_it_costs() -> None:
+    one_node = build([[NodeShape(chiplets=(4, 4), memory_gib=64)]])
+
+    def of(one: Experiment, **uncounted: str) -> Outlook:
+        return outlook(
+            one,
+            one_node,
+            lambda engine: registry.get(engine).traits,
+            uncounted,
+            lambda run: {"smoke": 2.0},
+        )
+
+    assert of(get("numa-fig7")) == Outlook("no", ("it needs 2 NUMA nodes, and this machine has 1",))
+    blocks, engines, deployments = 5, 3, 4  # n=1 is WIM; 2, 4 and 8
+    assert of(get("olap-fig12")) == Outlook(
+        "yes",
+        (),
+        {
+            "smoke": deployments * blocks * 3,
+            "small": engines * deployments * blocks * 150,
+            "paper": None,
+        },
+    )
+    bench = get("olap-fig12").bench
+    assert bench
+    more = bench.model_copy(update={"axes": {"n": ("2", "16")}})
+    part = of(get("olap-fig12").model_copy(update={"bench": more}))
+    assert part.here == "in part" and part.why[0].startswith("n=16: ") and part.cost_s
+    assert of(get("olap-fig3")) == Outlook("yes", (), {"smoke": 2.0})
+    assert of(get("olap-fig9"), remote="nothing counts it").here == "yes"
+    assert "nothing counts it" in of(get("numa-tab1"), remote="nothing counts it").why

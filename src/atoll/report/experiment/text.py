@@ -9,23 +9,33 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from atoll.experiments.ours import Ours
+from atoll.experiments.outlook import Outlook
 from atoll.report.bench.text import why_text
 from atoll.report.experiment import tables
 from atoll.report.experiment.tables import shape
 from atoll.report.table import Row, Table
 from atoll.report.terminal.grid import grid, titled
 from atoll.schema.experiment import Experiment, Needs
+from atoll.schema.span import span
 
 _WIDTH = 80
-_WRAPPED = ("figure", "published")
+_WRAPPED = ("figure", "published", "COST")
 
 
-def experiment_list(found: Sequence[tuple[Experiment, str]]) -> Table:
-    """`found`: with the reason if this machine cannot."""
+def experiment_list(found: Sequence[tuple[Experiment, Outlook]]) -> Table:
+    """Where this machine cannot, what it lacks takes the place of the cost."""
     rows: list[Row] = [
-        (one.name, one.figure, "no" if why else "yes", one.shows) for one, why in found
+        (one.name, each.here, _cost(one.needs, each), one.shows) for one, each in found
     ]
-    return Table("", ("NAME", "FIGURE", "HERE", "SHOWS"), rows)
+    return Table("", ("NAME", "HERE", "COST", "SHOWS"), rows)
+
+
+def _cost(needs: Needs, outlook: Outlook) -> str:
+    if needs.machines > 1:
+        return "published only"
+    if outlook.cost_s is None:
+        return "; ".join(one.split(",")[0].removeprefix("it ") for one in outlook.why)
+    return ", ".join("–" if cost is None else span(cost) for cost in outlook.cost_s.values())
 
 
 def experiment_text(experiment: Experiment, here: Sequence[str]) -> str:
@@ -102,7 +112,8 @@ def drawn(table: Table) -> RenderableType:
     shown = grid()
     for index, name in enumerate(table.columns):
         last = index + 1 == len(table.columns)
-        shown.add_column(name, no_wrap=not last and name not in _WRAPPED)
+        most = 22 if name == "COST" else None
+        shown.add_column(name, no_wrap=not last and name not in _WRAPPED, max_width=most)
     for row in table.rows:
         shown.add_row(*row)
     return titled(table.title, shown) if table.title else shown

@@ -1,0 +1,60 @@
+"""How much of an experiment means something on a machine, and what it costs there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from atoll.errors import UsageError
+from atoll.experiments.claims import parse_claim, terms_of
+from atoll.experiments.here import possible, too_large, unmet
+from atoll.schema.experiment import BenchRun, Experiment, MeasureRun
+from atoll.schema.machine import Machine
+from atoll.schema.plan import EngineTraits
+
+Traits = Callable[[str], EngineTraits]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    here: Literal["yes", "in part", "no"]
+    why: tuple[str, ...] = ()  # what is missing, or what is not varied
+    cost_s: Mapping[str, float | None] | None = None  # by scale, our guess; None: too large
+
+
+def outlook(
+    experiment: Experiment,
+    machine: Machine,
+    traits: Traits,
+    uncounted: Mapping[str, str],
+    measure_s: Callable[[MeasureRun], Mapping[str, float]],
+) -> Outlook:
+    """For a list: of one engine of each scale, as if the others had as many deployments.
+
+    `uncounted`: the terms that nothing counts here, with the reason.
+    """
+    missing = unmet(experiment.needs, machine)
+    terms = [one.name for one in terms_of(parse_claim(experiment.check.shape))]
+    missing += dict.fromkeys(uncounted[one] for one in terms if one in uncounted)
+    if missing:
+        return Outlook("no", tuple(missing))
+    if experiment.measure is not None:
+        return Outlook("yes", cost_s=measure_s(experiment.measure))
+    assert experiment.bench is not None
+    return _of_bench(experiment.bench, machine, traits)
+
+
+def _of_bench(run: BenchRun, machine: Machine, traits: Traits) -> Outlook:
+    cost_s: dict[str, float | None] = {}
+    cannot: dict[str, None] = {}
+    for name, scale in run.scales.items():
+        engines = scale.engines or run.engines
+        try:
+            can = possible(run, machine, [traits(engines[0])])
+        except UsageError as fault:
+            return Outlook("no", (str(fault),))
+        cannot |= dict.fromkeys(can.cannot)
+        seconds = len(can.entrants) * len(engines) * scale.blocks * scale.deployment_s
+        cost_s[name] = None if too_large(scale, machine) else seconds
+    return Outlook("in part" if cannot else "yes", tuple(cannot), cost_s)
