@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -38,6 +39,9 @@ from atoll.schema.plan import EngineTraits
 from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.store.paths import state_dir
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +176,7 @@ def report(name: str, files: tuple[Path, ...], output: Path | None) -> None:
         raise UsageError(f"{output}: is not a page; name a file that ends in .html")
     found = [_ours(experiment, path) for path in files]
     if output is None:
-        _show(experiment, found)
-        for part in whys(found):
-            show(part)
+        _show(experiment, found, whys(found))
         return
     from atoll.report.experiment.page import experiment_page
     from atoll.store.files import write_atomic
@@ -193,10 +195,12 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
     return of_results(experiment, read_results(path), path.name)
 
 
-def _show(experiment: Experiment, found: Sequence[Ours]) -> None:
+def _show(
+    experiment: Experiment, found: Sequence[Ours], explained: Sequence[RenderableType] = ()
+) -> None:
     whole = tables.without_repeats(tables.side_by_side(experiment, found))
-    for table in tables_by_machine(whole):
-        show(drawn(table))
+    for part in (*map(drawn, tables_by_machine(whole)), *explained):
+        show(part)
     print(comparison_text(experiment, found))
 
 
