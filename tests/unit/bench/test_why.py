@@ -22,7 +22,7 @@ from atoll.bench.why import (
 from atoll.errors import EngineFailed
 from atoll.report.bench.markdown import markdown
 from atoll.report.bench.render import render
-from atoll.report.bench.text import bench_text
+from atoll.report.bench.text import bench_text, why_text
 from atoll.schema.operators import Kind, Operator, QueryProfile
 from atoll.schema.results import PassDone, QueryProfiled
 from tests.parts.bench import WIC, WIM, FakeServer, Run, header, lines, results
@@ -198,6 +198,23 @@ def test_the_time_of_profiles_is_no_time_of_a_block() -> None:
     run.bench.check_time = lambda label, seconds: elapsed.append(seconds)
     run.bench.run()
     assert len(elapsed) == 2 and max(elapsed) < 100
+
+
+def test_a_long_label_is_cut_at_its_beginning_and_no_number_is() -> None:
+    name = f"spark/wim, masked/{'memory=bind/' * 3}cores=1"
+    long = WIC.model_copy(update={"label": name})
+    given_ = [
+        *lines((WIM, long), 2)[:-1],
+        *(
+            QueryProfiled(block=0, label=one.label, query="q1", profile=profile(scan_s))
+            for one, scan_s in ((WIM, 4.0), (long, 1.0))
+        ),
+    ]
+    out = io.StringIO()
+    whole = summarise(results(given_, header(WIM, long, blocks_asked=2)))
+    Console(file=out, width=80).print(*why_text(whole))
+    row = next(line.rstrip() for line in out.getvalue().splitlines() if "SCAN" in line)
+    assert row.startswith("…") and "cores=1 " in row and row.endswith("100 %") and len(row) <= 80
 
 
 def test_reports_say_why_where_the_engine_tells() -> None:

@@ -19,9 +19,9 @@ from atoll.report.terminal.grid import grid, titled
 from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red"}
-# The columns of words in the tables that say why, and the most characters of the longest of them.
+# The columns of words in the tables that say why.
 _WHY_WORDS = ("deployment", "query", "operator", "over", "what", "baseline", "here", "queries")
-_MOST = {"operator": 16, "over": 18, "what": 24, "baseline": 14, "here": 14, "queries": 10}
+_WIDTH = 80
 _SHORT = {"no significant difference": "no difference"}
 
 
@@ -84,13 +84,18 @@ def why_text(summary: BenchSummary) -> list[RenderableType]:
 
 
 def _narrow(table: TextTable) -> TextTable:
-    """With long words cut, so that the numbers have their width in 80 columns."""
-    most = [_MOST.get(name) for name in table.columns]
+    """With the longest words cut, so that the numbers have their width in 80 columns. Labels lose
+    their beginning: at the end they differ."""
+    widths = [max(map(len, cells)) for cells in zip(table.columns, *table.rows, strict=True)]
+    words = [at for at, name in enumerate(table.columns) if name in _WHY_WORDS]
+    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
+        widths[max(words, key=widths.__getitem__)] -= 1
 
-    def narrowed(row: Row) -> Row:
-        return tuple(cut(cell, at or len(cell)) for cell, at in zip(row, most, strict=True))
+    def narrowed(label: str, *cells: str) -> Row:
+        end = label if len(label) <= widths[0] else f"…{label[1 - widths[0] :]}"
+        return (end, *map(cut, cells, widths[1:]))
 
-    return table._replace(rows=[narrowed(row) for row in table.rows])
+    return table._replace(rows=[narrowed(*row) for row in table.rows])
 
 
 def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Group:

@@ -15,21 +15,19 @@ from atoll.schema.experiment import Experiment
 
 
 def experiment_page(experiment: Experiment, found: Sequence[Ours]) -> str:
+    ours = list(zip(tables.names(found), found, strict=True))
+    marked = [name for name, one in ours if one.basis == "emulated"]
     return page(
         "experiment.html.j2",
         e=experiment,
         judged=tables.judged(experiment, found),
         pictures=side_charts(experiment, found),
         bases=["published", *sorted({one.basis for one in found})],
-        emulated=EMULATED if any(one.basis == "emulated" for one in found) else "",
+        emulated=f"{', '.join(marked)}: {EMULATED}" if marked else "",
         table=tables.without_repeats(tables.side_by_side(experiment, found)),
         tables=bench_tables,
         verdicts=verdicts,
-        explained=[
-            (name, one.bench)
-            for name, one in zip(tables.names(found), found, strict=True)
-            if one.bench and one.bench.why
-        ],
+        explained=[(name, one.bench) for name, one in ours if one.bench and one.bench.why],
         machines=tables.machines(experiment, found),
         notes=tables.notes(experiment),
     )

@@ -95,7 +95,7 @@ def test_an_emulated_cpu_is_marked_and_decides_nothing() -> None:
         "B, spark: could not be judged",
     ]
     page = experiment_page(FIG8, ours)
-    assert "EMULATED CPU" in page and 'data-basis="emulated"' in page
+    assert "B: EMULATED CPU" in page and 'data-basis="emulated"' in page
     assert "EMULATED CPU" not in experiment_page(FIG8, ours[:1])
 
 
