@@ -5,6 +5,7 @@ Two programs that turn the same switch undo each other's work, so advice names t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -34,10 +35,6 @@ DAEMONS: dict[str, tuple[tuple[str, ...], str]] = {
         "narrower",
     ),
     "power-profiles-daemon": (("governor",), "sets the governor when the profile changes"),
-    "systemd": (
-        ("threads", "memory"),
-        "starts services with CPUAffinity=, NUMAPolicy=, AllowedCPUs= of their units, if set",
-    ),
 }
 # Parameter of the kernel -> the knob that it sets at boot.
 _BOOT = {
@@ -49,12 +46,14 @@ _BOOT = {
 }
 
 
-def neighbours(host: Host) -> tuple[Neighbour, ...]:
-    """Daemons first. Raises nothing: an unreadable /proc shows none."""
+def neighbours(host: Host, pid: int | None = None) -> tuple[Neighbour, ...]:
+    """Of the process `pid`, or of what is started from here. Daemons first. Raises nothing: an
+    unreadable /proc shows none."""
     running: set[str] = set()
     with suppress(OSError):
         running = {stat.comm for stat in process_table(host).values() if stat.lives}
-    return (*_daemons(running, _tuned_profile(host)), *_boot_parameters(host))
+    daemons = _daemons(running, _tuned_profile(host))
+    return (*daemons, *_service(host, pid), *_boot_parameters(host))
 
 
 def _daemons(running: Collection[str], profile: str) -> list[Neighbour]:
@@ -68,6 +67,19 @@ def _daemons(running: Collection[str], profile: str) -> list[Neighbour]:
         )
         for name in found
     ]
+
+
+def _service(host: Host, pid: int | None) -> list[Neighbour]:
+    """systemd, for a process in a service: its unit may set the same."""
+    try:
+        cgroup = host.read_text(f"/proc/{'self' if pid is None else pid}/cgroup")
+    except OSError:
+        return []
+    unit = re.search(r"([^/\s]+\.service)\b", cgroup)
+    if unit is None:
+        return []
+    does = "its unit may set CPUAffinity=, NUMAPolicy=, AllowedCPUs= and AllowedMemoryNodes="
+    return [Neighbour(name=f"systemd ({unit[1]})", turns=("threads", "memory"), does=does)]
 
 
 def _tuned_profile(host: Host) -> str:

@@ -121,6 +121,8 @@ def loadable(host: Host) -> dict[str, str]:
 def read_limits(host: Host, machine: Machine) -> Limits:
     """What this user may not do, as the system itself answers."""
     other = []
+    if host.user_id() != 0:
+        other.append("not root: 'atoll apply' prints a script that root runs")
     if container := _container(host):
         other.append(f"in a container ({container}): its cgroup bounds CPUs and memory nodes")
     return Limits(_policy_fault(host, machine), _knobs_fault(host), tuple(other))

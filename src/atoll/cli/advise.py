@@ -97,7 +97,7 @@ def advice_here(
         situation,
         kernel=release(host),
         mallocs=mallocs,
-        neighbours=neighbours(host),
+        neighbours=neighbours(host, pid),
         limits=limits.lines,
     )
 

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from atoll.cli import turning
 from atoll.host.local import LocalHost
 from atoll.supervise.status import document, find, status
 
@@ -18,9 +19,14 @@ def command(name: str | None, as_json: bool) -> None:
     """Show the state of the deployment NAME, how to connect to it, and its processes.
 
     You may leave out NAME if there is only one. Memory is what a process and its children have
-    resident. 'atoll verify' checks where it lies.
+    resident. 'atoll verify' checks where it lies. Without NAME, the knobs that Atoll has set are
+    listed, too.
     """
     host = LocalHost()
+    if name is None and not as_json and (knobs := turning.control().turned()):
+        print(
+            f"knobs set: {', '.join(knobs)} ('atoll knobs' shows them, 'atoll undo' restores them)"
+        )
     deployment, notices = find(name, host)
     for notice in notices:
         print(f"atoll: {notice}", file=sys.stderr)

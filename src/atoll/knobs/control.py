@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from atoll.errors import CheckFailed, NotPermitted, UsageError
+from atoll.errors import AtollError, CheckFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.knobs.bookkeeper import Bookkeeper, Run, Wanted, Write
 from atoll.knobs.catalog import KNOBS, Knob, knob_named, setting, shown
@@ -97,6 +97,16 @@ class Control:
         elif outcome.script:  # root's next command drops them; until then they mean nothing
             outcome = Outcome(())
         return [self._state(knob, switches) for knob in KNOBS.values()], outcome
+
+    def turned(self) -> list[str]:
+        """The knobs that Atoll has set, by the journal as it is; none if it cannot be read. Settles
+        nothing."""
+        journal = None
+        with contextlib.suppress(AtollError):  # `show` reports it
+            journal = self._folder.read()
+        if journal is None or journal.boot_id != self._boot_id():
+            return []
+        return list(dict.fromkeys(switch.knob for switch in journal.switches))
 
     def set(self, asked: Sequence[tuple[str, str]], *, on_paper: bool = False) -> Outcome:
         """Turns all of (knob, value), or none. `on_paper`: writes nothing, and the outcome has the

@@ -91,8 +91,8 @@ def test_limits_of_a_container() -> None:
     )
     limits = read_limits(host, parts.TWO)
     assert "Operation not permitted" in limits.policy and "/proc/sys" in limits.knobs
-    assert "kubepods" in limits.other[0]
-    assert read_limits(FakeHost(), parts.ONE).lines == ()
+    assert "not root" in limits.other[0] and "kubepods" in limits.other[1]
+    assert read_limits(FakeHost(user_id=0), parts.ONE).lines == ()
 
 
 def test_neighbours_are_running_daemons_and_boot_parameters() -> None:
@@ -102,12 +102,14 @@ def test_neighbours_are_running_daemons_and_boot_parameters() -> None:
             "/proc/8/stat": stat(8, "tuned"),
             "/proc/9/stat": stat(9, "bash"),
             "/etc/tuned/active_profile": "throughput-performance\n",
+            "/proc/12/cgroup": "0::/system.slice/reef@1.service\n",
             "/proc/cmdline": "quiet transparent_hugepage=never isolcpus=2-3 numa_balancing\n",
         }
     )
-    assert [one.name for one in neighbours(host)] == [
+    assert [one.name for one in neighbours(host, 12)] == [
         "numad",
         "tuned (throughput-performance)",
+        "systemd (reef@1.service)",
         "boot: transparent_hugepage=never",
         "boot: isolcpus=2-3",
     ]

@@ -227,3 +227,17 @@ def test_a_dry_run_and_a_script_change_nothing(
     assert atoll("undo", "--all", "--script") == 0
     assert f"turn {SWAPPINESS} 60 || fail" in capsys.readouterr().out
     assert kernel.value(SWAPPINESS) == "10"
+
+
+def test_status_lists_the_knobs_that_are_set(
+    atoll: Atoll, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert atoll("apply", "swappiness=10", "numa-balancing=0") == 0
+    capsys.readouterr()
+    assert atoll("status") == 2  # no deployment is up
+    assert capsys.readouterr().out.startswith("knobs set: swappiness, numa-balancing (")
+    assert atoll("undo", "--all") == 0
+    capsys.readouterr()
+    assert atoll("status") == 2
+    assert capsys.readouterr().out == ""
