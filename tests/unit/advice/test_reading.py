@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from atoll.advice.allocators import allocators
 from atoll.advice.neighbours import neighbours
-from atoll.advice.reading import kernel_version, read_command, read_limits, read_situation
+from atoll.advice.reading import (
+    kernel_version,
+    read_command,
+    read_engine,
+    read_limits,
+    read_situation,
+)
+from atoll.advice.rule import decide
 from atoll.advice.situation import DEFAULT_POLICY
+from atoll.advice.system_rules import TUNERS
 from atoll.errors import UsageError
 from atoll.host.processes import Finished
+from atoll.host.topology import read_machine
+from atoll.plan import make_plan
 from atoll.schema.advice import Workload
 from atoll.schema.plan import Placement
 from tests.parts import advice as parts
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.knobs import FILES, Kernel
+from tests.parts.paths import GOLDEN
+from tests.parts.plan import DISTRIBUTED
 
 DRY = "cpus     0-1\nmemory   {}\nthp      {}\nenv      {}\ncommand  /bin/prog --size 3\n"
 
@@ -120,3 +133,16 @@ def test_allocators_that_cannot_be_had_are_named() -> None:
     states = {one.name: one.state for one in allocators({"mimalloc": "/lib/libmimalloc.so.2"})}
     assert states["mimalloc"] == "loadable" and states["jemalloc"] == "not installed"
     assert states["Hoard"] == states["supermalloc"] == states["mcmalloc"] == "not available"
+
+
+@pytest.mark.parametrize("path", sorted((GOLDEN / "machines").glob("*.xml")), ids=lambda p: p.stem)
+def test_the_planner_and_the_advice_agree(path: Path) -> None:
+    """What `atoll plan` chooses for a distributed engine's memory, the advice leaves alone."""
+    machine = read_machine(str(path))
+    plan = make_plan(machine, DISTRIBUTED, "auto")
+    subject = read_engine(FakeHost(), plan, DISTRIBUTED, (), {}, machine)
+    situation = parts.situation(machine, subject)
+    memory = next(line for line in decide(TUNERS, situation) if line.tuner == "memory")
+    # With all CPUs on one of several nodes, the plan trusts first touch, and the advice does not.
+    trusts = memory.current == DEFAULT_POLICY and memory.advised == f"bind:{plan.slots[0].nodes[0]}"
+    assert memory.leaves or (trusts and path.stem == "restricted-package"), (plan.policy, memory)
