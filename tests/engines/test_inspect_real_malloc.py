@@ -12,8 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.host.local import LocalHost
 from atoll.inspect.malloc import MallocFiles, look_at_malloc
+from atoll.inspect.preload import effect_of, look_at_program
+from atoll.schema.advice import PreloadEffect
 from atoll.schema.inspection import MallocLook
 from atoll.store.paths import cache_dir
 from tests.parts.downloads import fetched
@@ -258,3 +261,31 @@ def test_memory_that_makes_no_sense(sleeper: int, step: int, mask: int) -> None:
     found = look_at_malloc(host, sleeper)
     assert found.reached is not None or found.unknown
     assert host.reads < 100_000
+
+
+@pytest.mark.parametrize(
+    ("program", "effect"),
+    [
+        ("python", PreloadEffect.EFFECTIVE),
+        ("own", PreloadEffect.NONE),
+        ("static", PreloadEffect.NONE),
+        ("duckdb", PreloadEffect.PARTIAL),
+    ],
+)
+def test_what_a_preload_will_change_is_known_before_the_start(
+    program: str, effect: PreloadEffect, allocators: Path, tmp_path: Path
+) -> None:
+    """The forecast from the files is what the process with the preload then shows."""
+    library = str(allocators / "libjemalloc.so.2")
+    also: tuple[str, ...] = ()
+    if program == "python":
+        argv = PYTHON
+    elif program == "duckdb":
+        argv = [*PYTHON[:2], f"import duckdb; {PYTHON[2]}"]
+        also = DuckDBEngine().malloc_files(LocalHost())[1:]
+    else:
+        source = SAY_READY + (OWN_MALLOC if program == "own" else "") + f"int main() {{ {WAIT} }}"
+        argv = [compiled(source, tmp_path / program, *["-static"] * (program == "static"))]
+    forecast = look_at_program(LocalHost(), argv[0], library=library, also=also).preload
+    assert forecast.effect is effect, forecast
+    assert effect_of(look(argv, tmp_path, preload=library), jvm=False).effect is effect

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from atoll.advice.process_rules import SYSTEM
 from atoll.advice.situation import DEFAULT_POLICY, Situation, Subject
@@ -38,7 +39,9 @@ from atoll.schema.plan import (
     Plan,
     TaskThreads,
 )
-from atoll.schema.profile import Profile
+
+if TYPE_CHECKING:
+    from atoll.schema.profile import Profile
 
 KNOBS = (
     *("numa-balancing", "thp-enabled", "thp-defrag", "zone-reclaim", "governor"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,7 +27,9 @@ from atoll.host.local import LocalHost
 from atoll.report.terminal.advice import advice_text, rule_text
 from atoll.schema.advice import Advice, Workload
 from atoll.schema.machine import Machine
-from atoll.schema.profile import Profile
+
+if TYPE_CHECKING:
+    from atoll.schema.profile import Profile
 
 
 @click.command(
