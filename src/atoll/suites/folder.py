@@ -15,7 +15,7 @@ from pathlib import Path
 from atoll.errors import UsageError
 
 _RESERVED = ("pass", "geomean", "throughput")  # rows of the summary
-_MOST_BYTES = 1 << 20  # of a query; a larger file is something else
+_MOST_BYTES = 1 << 20  # of a query or a manifest; a larger file is something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +83,30 @@ def bare(sql: str, comments_and_quotes: str) -> str:
     )
 
 
-def _read(file: Path, comments_and_quotes: str) -> str:
-    if file.stem in _RESERVED or not file.stem.isprintable():
-        raise UsageError(f"{file.parent}: a query cannot be called {file.stem!a}; rename its file")
+def require_file(path: Path) -> None:
+    """Raises UsageError for what is there and no file: to open a pipe may take forever."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: is not a file; remove it, or name another one")
+
+
+def read_small(file: Path) -> str:
+    """The text of a file that people write. Raises UsageError if it is none or not readable."""
     try:
+        require_file(file)
         if (size := file.stat().st_size) > _MOST_BYTES:
-            raise UsageError(
-                f"{file}: has {size} bytes, and a query at most {_MOST_BYTES}; remove it"
-            )
-        text = file.read_text(encoding="utf-8-sig")
+            raise UsageError(f"{file}: has {size} bytes, and may have {_MOST_BYTES}; remove it")
+        return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as fault:
         line = fault.object[: fault.start].count(b"\n") + 1
         raise UsageError(f"{file}:{line}: is not UTF-8; re-save it as UTF-8") from None
     except OSError as fault:
         raise UsageError(f"{file}: cannot be read ({fault.strerror})") from None
+
+
+def _read(file: Path, comments_and_quotes: str) -> str:
+    if file.stem in _RESERVED or not file.stem.isprintable():
+        raise UsageError(f"{file.parent}: a query cannot be called {file.stem!a}; rename its file")
+    text = read_small(file)
     words = bare(text, comments_and_quotes)
     statements = [part for part in words.split(";") if part.strip()]
     if not statements:

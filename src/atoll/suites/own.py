@@ -43,7 +43,7 @@ from atoll.store.paths import cache_dir
 from atoll.suites import reference
 from atoll.suites.answers import by_reference
 from atoll.suites.base import Answer, DataSet
-from atoll.suites.folder import natural, read_folder
+from atoll.suites.folder import natural, read_folder, read_small, require_file
 
 MANIFEST = "suite.toml"
 _NAME = r"[A-Za-z_]\w*"
@@ -176,14 +176,9 @@ def read_own(path: str) -> Own:
 
 
 def _manifest(path: Path) -> tuple[Manifest, str]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return Manifest(), ""
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not UTF-8; re-save it as UTF-8") from None
-    except OSError as fault:
-        raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
+    text = read_small(path)
     try:
         manifest = Manifest.model_validate(tomllib.loads(text))
     except ValidationError as fault:
@@ -206,6 +201,7 @@ def _manifest(path: Path) -> tuple[Manifest, str]:
 
 def _checksum(path: Path) -> str:
     try:
+        require_file(path)
         with path.open("rb") as file:
             if file.read(4) != b"PAR1":
                 raise UsageError(f"{path}: is not a Parquet file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -225,7 +226,7 @@ def test_a_wrong_manifest_is_told_in_one_line(folder: Path, text: str, reason: s
 
 def test_a_manifest_or_a_query_in_another_encoding_is_told(folder: Path) -> None:
     (folder / "suite.toml").write_bytes(b"name = '\xff'")
-    with fails(UsageError, path=folder / "suite.toml"):
+    with fails(UsageError, path=folder / "suite.toml", line=":1:"):
         own(folder)
     (folder / "q1.sql").write_bytes(b"select '\xff'")
     with fails(UsageError, path=folder / "q1.sql", line=":1:"):
@@ -239,6 +240,20 @@ def test_an_empty_or_a_huge_query_is_told(folder: Path) -> None:
     (folder / "q1.sql").write_text("select 1 " + " " * (1 << 20))
     with fails(UsageError, path=folder / "q1.sql", size=(1 << 20) + 9):
         own(folder)
+
+
+def test_a_huge_manifest_is_told(folder: Path) -> None:
+    os.truncate(folder / "suite.toml", 1 << 40)
+    with fails(UsageError, path=folder / "suite.toml", size=1 << 40):
+        own(folder)
+
+
+@pytest.mark.parametrize("name", ["suite.toml", "data/orders.parquet"])
+def test_a_pipe_is_told_and_not_opened(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with fails(UsageError, path=folder / name):
+        data(folder)
 
 
 def test_a_file_that_is_no_table_is_told(folder: Path) -> None:
