@@ -225,8 +225,18 @@ def test_a_bench_whose_queries_never_end_exits_5(tmp_path: Path) -> None:
     assert records.names() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interruption_keeps_results_and_leaves_nothing(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "point"),
+    [
+        (signal.SIGTERM, b'"record":"header"'),  # starting
+        (signal.SIGINT, b'"record":"query"'),  # warming up
+        (signal.SIGINT, b'"record":"up"'),  # measuring
+        (signal.SIGINT, b'"record":"profile"'),
+    ],
+)
+def test_interruption_keeps_results_and_leaves_nothing(
+    tmp_path: Path, number: int, point: bytes
+) -> None:
     path = tmp_path / "r.jsonl"
     process = subprocess.Popen(
         [*ATOLL, *SMALL, "--blocks", "50", "-o", str(path)],
@@ -235,7 +245,7 @@ def test_interruption_keeps_results_and_leaves_nothing(tmp_path: Path, number: i
         text=True,
     )
     try:
-        while not (path.exists() and b'"record":"query"' in path.read_bytes()):
+        while not (path.exists() and point in path.read_bytes() and records.names()):
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         process.send_signal(number)

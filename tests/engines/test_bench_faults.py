@@ -219,7 +219,10 @@ bench(path, ToyEngine(), tick=fill)
     assert path.read_bytes().endswith(b"\n") and len(found.lines) >= 1
 
 
-POINTS = [b'"record":"header"', b'"phase":"warm-up"', b'"record":"up"', b'"record":"pass"']
+POINTS = [
+    *(b'"record":"header"', b'"phase":"warm-up"', b'"record":"up"'),
+    *(b'"record":"pass"', b'"record":"profile"'),
+]
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -14,20 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.parts import maven_repository
+from tests.parts.namespaces import need
 
 TOY = (sys.executable, "-m", "tests.parts.install_toy")
 NO_NETWORK = ("unshare", "--map-root-user", "--net")
 # A small disk at XDG_CACHE_HOME; its size in KiB.
 SMALL_DISK = 'mount -t tmpfs -o size=%dk small "$XDG_CACHE_HOME"; shift; "$@"; x=$?; '
 WHAT_IS_LEFT = 'ls -A "$XDG_CACHE_HOME"/atoll/engines; exit $x'
-
-
-def need(*command: str) -> None:
-    if (
-        shutil.which(command[0]) is None
-        or subprocess.run([*command, "true"], capture_output=True, check=False).returncode
-    ):
-        pytest.skip(f"no namespaces are available here: {' '.join(command)} true")
 
 
 def failed(root: Path, home: Path, *command: str) -> subprocess.CompletedProcess[str]:
