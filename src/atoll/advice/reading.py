@@ -235,6 +235,8 @@ def read_process(host: Host, pid: int) -> Subject:
     find_processes(host, str(pid), uid=host.user_id())
     refuse_foreign(host, pid, uid=host.user_id())
     maps = _text(host, f"/proc/{pid}/maps")
+    if not maps:
+        raise UsageError(f"process {pid} has no memory: it is a kernel thread, or it has ended")
     jvm = is_jvm(maps)
     threads = look_at_threads(host, pid)
     masks = [frozenset(parse_cpulist(thread.cpus)) for thread in threads]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     epilog="Examples: atoll advise; atoll advise --workload allocation -- ./prog --size 3; "
     "atoll advise --engine spark; atoll advise --explain memory",
 )

@@ -12,6 +12,7 @@ uncertain, was measured on a part of the cores or on an emulated CPU, or fails t
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,7 +58,7 @@ def read(path: str | Path) -> Profile:
 def saved(machine: Machine, host: Host | None = None) -> list[Path]:
     """The files of this machine's profiles, newest first."""
     folder = state_path(_FOLDER)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # Path.is_dir raises if the folder is another user's
         return []
     here = _host_name(host) or _UNKNOWN
     return sorted(folder.glob(f"{machine.machine_id}-{here}-*.json"), reverse=True)

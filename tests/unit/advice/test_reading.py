@@ -14,6 +14,7 @@ from atoll.advice.reading import (
     read_command,
     read_engine,
     read_limits,
+    read_process,
     read_situation,
 )
 from atoll.advice.rule import decide
@@ -146,3 +147,9 @@ def test_the_planner_and_the_advice_agree(path: Path) -> None:
     # With all CPUs on one of several nodes, the plan trusts first touch, and the advice does not.
     trusts = memory.current == DEFAULT_POLICY and memory.advised == f"bind:{plan.slots[0].nodes[0]}"
     assert memory.leaves or (trusts and path.stem == "restricted-package"), (plan.policy, memory)
+
+
+def test_a_kernel_thread_is_refused() -> None:
+    host = FakeHost({"/proc/2/status": "Name:\tkthreadd\nTgid:\t2\n", "/proc/2/maps": ""})
+    with fails(UsageError, pid="2"):
+        read_process(host, 2)

@@ -267,3 +267,9 @@ def test_applying_never_raises_and_keeps_the_machine(
     owned = [pu for chiplet in found.chiplets for pu in chiplet.pus]
     assert len(owned) == len(set(owned))
     assert not found.chiplets or confidence >= LEAST_CONFIDENCE
+
+
+def test_a_folder_that_cannot_be_reached_has_no_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user whose HOME belongs to another one; here, its name is too long to be reached."""
+    monkeypatch.setenv("XDG_STATE_HOME", "/" + "x" * 300)
+    assert use_saved(machine(), HOST).report == ""
