@@ -140,19 +140,19 @@ class Team {
   GroupSeats group_seats;
   SpreadTable remembered;  // by approach, a blank, and the user's name
   StackPool stacks;
-  // Tasks made by threads that are no worker of this team. Apart, as visitors_, from what workers
-  // read for each task.
+  // Tasks made by threads that are no worker of this team. Apart, as what other such calls change,
+  // from what workers read for each task.
   alignas(128) std::atomic<std::uint64_t> spawned_outside{0};
 
  private:
   std::atomic<std::uint64_t> ended_outside_{0};
-  std::atomic<int> visitors_{0};     // threads inside an `as_visitor` or run_on_caller
-  alignas(128) std::mutex placing_;  // one thread at a time seats the workers
+  std::atomic<int> visitors_{0};        // threads inside an `as_visitor` or run_on_caller
+  std::atomic<unsigned> strangers_{0};  // calls of chiplet_here on other CPUs
+  alignas(128) std::mutex placing_;     // one thread at a time seats the workers
   std::atomic<std::size_t> placement_{1};
   std::vector<Worker*> workers_;
   std::vector<int> everybody_;             // all ranks
   const std::vector<int> chiplet_of_cpu_;  // -1: none
-  std::atomic<unsigned> strangers_{0};     // calls of chiplet_here on other CPUs
   std::vector<std::thread> threads_;
   std::mutex fault_mutex_;
   std::exception_ptr fault_;  // why a worker could not start
