@@ -171,9 +171,10 @@ void Governor::wake_soon() {
 }
 
 void Governor::set(Steered& steered, int spread, std::string reason) {
+  const bool moves = spread != steered.spread || unseated_;
+  if (moves && steered.tag != 0) seat(steered, spread);
   steered.reason = std::move(reason);
-  if (spread == steered.spread && !unseated_) return;
-  if (steered.tag != 0) return seat(steered, spread);
+  if (!moves || steered.tag != 0) return;
   steered.spread = spread;
   seat_all();
   if (unseated_) throw std::bad_alloc();

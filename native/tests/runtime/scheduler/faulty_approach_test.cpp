@@ -145,6 +145,19 @@ TEST(FaultyApproach, WhoseMapThrowsIsMappedByOurs) {
   group.run(fork_and_join);
 }
 
+TEST(FaultyApproach, WhoseMapThrowsIsNotTakenForMovedByHand) {
+  atl::Runtime runtime(with_workers(4));
+  const auto approach = std::make_shared<FaultyMap>();
+  atl::Group group(runtime, {.threads = 2, .own_approach = approach});
+  approach->throws = true;
+  EXPECT_THROW(group.set_spread(2), std::runtime_error);
+  EXPECT_EQ(group.spread(), 1);
+  EXPECT_EQ(group.reason(), "");
+  approach->throws = false;
+  group.set_spread(2);
+  EXPECT_EQ(group.reason(), "set by hand");
+}
+
 TEST(FaultyApproach, WhoseMapLacksMemoryKeepsNoOtherFromItsSeats) {
   struct Greedy : Modest {
     std::vector<int> map(const atl::Places&, std::span<const int>, int) const override {
