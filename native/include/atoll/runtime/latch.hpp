@@ -30,8 +30,10 @@ class Latch {
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;
 
-  // Throws RuntimeFault if the count would fall below 0.
+  // Throws RuntimeFault if the count would fall below 0, or `by` is below 0.
   void count_down(std::ptrdiff_t by = 1) {
+    if (by < 0) [[unlikely]]
+      fault_below_zero();
     // Acquire and release: the last call passes on what all wrote.
     const std::ptrdiff_t before = left_.fetch_sub(by, std::memory_order_acq_rel);
     if (before == by && by != 0) {

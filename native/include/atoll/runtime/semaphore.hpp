@@ -57,7 +57,7 @@ class Semaphore {
     return try_acquire() || acquire_slow(detail::deadline_at(time), stop);
   }
 
-  // Throws RuntimeFault if `permits` is below 1.
+  // Throws RuntimeFault if `permits` is below 1, or all free ones would be too many to count.
   ATOLL_EXPORT void release(std::ptrdiff_t permits = 1);
 
  private:

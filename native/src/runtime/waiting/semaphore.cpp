@@ -1,5 +1,6 @@
 #include "atoll/runtime/semaphore.hpp"
 
+#include <limits>
 #include <string>
 
 #include "atoll/runtime/places.hpp"
@@ -27,7 +28,13 @@ void Semaphore::release(std::ptrdiff_t permits) {
   if (permits < 1) {
     throw RuntimeFault("release of " + std::to_string(permits) + " permits: give 1 or more");
   }
-  free_.fetch_add(permits);
+  std::ptrdiff_t free = free_.load();
+  do {
+    if (free > std::numeric_limits<std::ptrdiff_t>::max() - permits) {
+      throw RuntimeFault("release of " + std::to_string(permits) + " permits besides " +
+                         std::to_string(free) + " free ones: release what was acquired");
+    }
+  } while (!free_.compare_exchange_weak(free, free + permits));
   if (waiting_.load() == 0) return;
   // With the lock, so that no waiter is between its look and its wait.
   const std::lock_guard lock(mutex_);

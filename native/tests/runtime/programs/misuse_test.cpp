@@ -263,11 +263,15 @@ TEST(Misuse, OfWaits) {
   expect_fault("a Barrier of -5", [] { atl::Barrier barrier(-5); });
   expect_fault("counted below 0", [] { atl::Latch latch(-1); });
   atl::Latch latch(1);
+  expect_fault("by less than 0", [&] { latch.count_down(-1); });
   expect_fault("counted below 0", [&] { latch.count_down(2); });
   expect_fault("a Channel of capacity 0", [] { atl::Channel<int> channel(0); });
   expect_fault("a Semaphore of -1", [] { atl::Semaphore semaphore(-1); });
   atl::Semaphore semaphore(0);
   expect_fault("release of 0", [&] { semaphore.release(0); });
+  semaphore.release(std::numeric_limits<std::ptrdiff_t>::max());
+  expect_fault("release of 1", [&] { semaphore.release(); });
+  EXPECT_TRUE(semaphore.try_acquire());
   atl::Mutex mutex;
   expect_fault("unlock of a Mutex that is not locked", [&] { mutex.unlock(); });
   atl::Channel<int> closed(1);
