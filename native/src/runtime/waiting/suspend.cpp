@@ -39,7 +39,8 @@ void unsuspend(Fiber& fiber) { Worker::here()->make_ready(word_of_fiber(fiber));
 void Resumptions::add(detail::Waiter waiter) noexcept {
   const auto bits = static_cast<std::uintptr_t>(waiter);
   void* const pointer = reinterpret_cast<void*>(bits & ~kKind);
-  if (++held_ == kMostHeld) let_run();
+  if (held_ == kMostHeld) let_run();
+  ++held_;
   switch (static_cast<Kind>(bits & kKind)) {
     case Kind::fiber: {
       const Fiber& fiber = *static_cast<Fiber*>(pointer);

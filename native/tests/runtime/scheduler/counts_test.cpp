@@ -165,6 +165,20 @@ TEST_P(Counts, LockedInstructionsOfForksAndTasks) {
   });
 }
 
+TEST(WakesByOneCall, AreOneSystemCallFor256Waiters) {
+  constexpr int kWaiters = 256;
+  atl::Event event;
+  std::vector<std::jthread> threads;
+  const long calls = atl::test::calls_of_all().futex;
+  for (int thread = 0; thread < kWaiters; ++thread) threads.emplace_back([&] { event.wait(); });
+  // Until each goes to sleep.
+  while (atl::test::calls_of_all().futex - calls < kWaiters) std::this_thread::yield();
+  const atl::test::WakeWatch watch;
+  event.set();
+  EXPECT_LE(watch.by_this_thread(), 1);
+  threads.clear();
+}
+
 INSTANTIATE_TEST_SUITE_P(Workers, Counts, testing::Values(1, 2, 8, 64), atl::test::workers_name);
 
 }  // namespace
