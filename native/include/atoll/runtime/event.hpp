@@ -75,8 +75,8 @@ class Event {
 
   // A coroutine waits without a stack. A Coro (coro.hpp) goes on as a part of the same task, where
   // that may run; another one goes on on any worker of the runtime, which must still exist, in no
-  // task. Awaited on a thread that is not a worker, it goes on on the thread that sets. It must not
-  // be destroyed before.
+  // task. Awaited on a thread that is not a worker, it goes on on a worker of the runtime in which
+  // the event is set, or, set on another thread, there in `set`. It must not be destroyed before.
   class Awaiter;
   Awaiter operator co_await();
 
@@ -112,18 +112,15 @@ class Event::Awaiter : detail::Job, public detail::KeepsContext {
   bool await_suspend(std::coroutine_handle<Promise> handle) {
     handle_ = handle;
     context = detail::context_of(handle);
-    link = detail::home_of(handle);  // until it is in a queue
+    link = detail::home_of(handle);
     // In no task, so its group may end before.
     if (detail::WorkerHead* const worker = detail::this_worker(); worker != nullptr && link == 0) {
       link = detail::word_of(worker, detail::WordKind::job, 0);
     }
     execute = [](Job* job) {
-      job->execute = [](Job* again) {
-        detail::resume_from_job<Promise>(static_cast<Awaiter*>(again)->handle_);
-      };
-      detail::start_from_anywhere(job->link, job);
+      detail::resume_from_job<Promise>(static_cast<Awaiter*>(job)->handle_);
     };
-    self_.waiter = detail::call_of(this);
+    self_.waiter = detail::waiter_of(this);
     return event().join(self_);
   }
   void await_resume() const {}

@@ -79,13 +79,9 @@ class Resumption : public Job {
   bool await(std::coroutine_handle<Promise> waiting) {
     waiting_ = waiting;
     context = context_of(waiting);
-    link = home_of(waiting);  // until it is in a queue
-    execute = [](Job* job) {
-      job->execute = [](Job* again) { static_cast<Resumption*>(again)->template run<Promise>(); };
-      if (job->link != 0) return start_from_anywhere(job->link, job);
-      resume(waiter_of(job));
-    };
-    return task_->completion.leave(call_of(this));
+    link = home_of(waiting);
+    execute = [](Job* job) { static_cast<Resumption*>(job)->template run<Promise>(); };
+    return task_->completion.leave(waiter_of(this));
   }
   void drop() {
     this->~Resumption();
@@ -96,7 +92,7 @@ class Resumption : public Job {
   // it is asked to stop, and its end drops it.
   bool forget() {
     // First, since a task that stops at once must not resume the coroutine.
-    if (task_->completion.take_back(call_of(this))) {
+    if (task_->completion.take_back(waiter_of(this))) {
       task_->own.request_stop();
       if (task_->completion.abandon()) task_->drop();
       drop();

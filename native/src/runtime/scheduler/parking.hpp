@@ -126,6 +126,10 @@ class Parking {
   // runs before let_run: until then the caller waits for nothing that a worker has to do.
   class Wave {
    public:
+    // To make this number of tasks ready takes ten microseconds, about as long as a thread takes to
+    // wake: then let_run.
+    static constexpr int kMostHeld = 256;
+
     explicit Wave(Parking& parking) : parking_(parking) {}
     ~Wave() { let_run(); }
     Wave(const Wave&) = delete;

@@ -336,10 +336,12 @@ void Worker::make_ready(Word word, Parking::Wave& wave) noexcept {
 }
 
 void Worker::hand_over() noexcept {
-  if (const Word next = yielded_.take_next()) team.inject(next);
-  while (!deque.looks_empty()) {
+  Parking::Wave wave(team.parking);
+  if (const Word next = yielded_.take_next()) team.inject(next, wave);
+  for (int held = 1; !deque.looks_empty(); ++held) {
+    if (held % Parking::Wave::kMostHeld == 0) wave.let_run();
     // 0 where a thief is faster.
-    if (const Word oldest = deque.take_oldest()) team.inject(oldest);
+    if (const Word oldest = deque.take_oldest()) team.inject(oldest, wave);
   }
 }
 

@@ -39,7 +39,7 @@ void unsuspend(Fiber& fiber) { Worker::here()->make_ready(word_of_fiber(fiber));
 void Resumptions::add(detail::Waiter waiter) noexcept {
   const auto bits = static_cast<std::uintptr_t>(waiter);
   void* const pointer = reinterpret_cast<void*>(bits & ~kKind);
-  if (held_ == kMostHeld) let_run();
+  if (held_ == Parking::Wave::kMostHeld) let_run();
   ++held_;
   switch (static_cast<Kind>(bits & kKind)) {
     case Kind::fiber: {
@@ -48,10 +48,13 @@ void Resumptions::add(detail::Waiter waiter) noexcept {
     }
     case Kind::thread: return threads_.add(*static_cast<WaitingThread*>(pointer));
     case Kind::job: {
-      // Tasks end on workers; only a job that was completed from elsewhere is called in place.
-      if (const Worker* const worker = Worker::here()) {
-        auto* const job = static_cast<detail::Job*>(pointer);
-        return make_ready(worker->team, detail::word_of(job, detail::WordKind::job, 0));
+      const auto* const job = static_cast<detail::Job*>(pointer);
+      const Word home = job->link;
+      const detail::WorkerHead* const worker =
+          home != 0 ? static_cast<detail::WorkerHead*>(detail::pointer_of(home)) : Worker::here();
+      if (worker != nullptr) {
+        return make_ready(static_cast<const Worker*>(worker)->team,
+                          detail::word_of(job, detail::WordKind::job, detail::tag_of(home)));
       }
       [[fallthrough]];
     }
@@ -87,13 +90,6 @@ Waiter call_of(Job* job) { return waiter_of_kind(job, Kind::call); }
 
 [[gnu::noinline]] void suspend(bool (*publish)(void* closure, Waiter handle), void* closure) {
   runtime::suspend_inline([&](Waiter handle) { return publish(closure, handle); });
-}
-
-void start_from_anywhere(Word home, Job* job) {
-  if (home == 0) return job->execute(job);
-  const auto* const head = static_cast<WorkerHead*>(pointer_of(home));
-  Team::Visit(static_cast<const Worker*>(head)->team)
-      .make_ready(word_of(job, WordKind::job, tag_of(home)));
 }
 
 // Most often for a task that may go on right here.

@@ -60,9 +60,6 @@ class Resumptions {
   void add(detail::Waiter waiter) noexcept;
 
  private:
-  // To make these ready takes some ten microseconds, about as long as a thread takes to wake.
-  static constexpr int kMostHeld = 256;
-
   void let_run() noexcept;
   void make_ready(Team& team, Word word) noexcept;
 

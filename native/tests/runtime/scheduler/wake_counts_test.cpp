@@ -67,6 +67,20 @@ class WakeCounts : public atl::test::WithWorkers {
       await_asleep(runtime, runtime.workers());
       EXPECT_EQ(begun, static_cast<int>(tasks.size()));
     }
+    // Coroutines, which are not on a stack while they wait.
+    void spawn_coroutines(atl::Runtime& runtime, int first, const Where& where, atl::Event& event) {
+      const auto waits = [](Waiting& self, atl::Event& of) -> atl::Coro<> {
+        ++self.begun;
+        co_await of;
+        ++self.up;
+        until([&] { return self.all_up(); });
+      };
+      for (int rank = first; rank < runtime.workers(); ++rank) {
+        tasks.push_back(runtime.spawn(where.value_or(atl::on_worker(rank)), waits(*this, event)));
+      }
+      until([&] { return begun == static_cast<int>(tasks.size()); });
+      await_asleep(runtime, runtime.workers());
+    }
     bool all_up() const { return up == static_cast<int>(tasks.size()); }
     void join() {
       for (auto& task : tasks) task.join();
@@ -116,6 +130,58 @@ TEST_P(WakeCounts, AnEventThatATaskBesideThemSetsToo) {
     };
     runtime.spawn(where.value_or(atl::on_worker(0)), set).join();
     waiting.join();
+  }
+}
+
+TEST_P(WakeCounts, AnEventThatCoroutinesAwaitToo) {
+  atl::Runtime runtime(options());
+  const atl::Group group(runtime, {.threads = workers()});
+  for (const Where& where : everywhere(group)) {
+    for (const bool task_sets : {false, true}) {
+      atl::Event event;
+      Waiting waiting;
+      waiting.spawn_coroutines(runtime, task_sets ? 1 : 0, where, event);
+      const auto set = [&] {
+        await_asleep(runtime, workers() - (task_sets ? 1 : 0));
+        expect_one_wake([&] { event.set(); }, [&] { return waiting.all_up(); });
+      };
+      if (!task_sets) set();
+      if (task_sets) runtime.spawn(where.value_or(atl::on_worker(0)), set).join();
+      waiting.join();
+    }
+  }
+}
+
+// Its deque has words of one domain only.
+TEST_P(WakeCounts, AWorkerThatTakesUpAnotherDomainWakesOneForWhatItLeaves) {
+  struct Piece : atl::detail::Job {
+    std::atomic<int>* up;
+  };
+  atl::Runtime runtime(options());
+  const atl::Group group(runtime, {.threads = workers()});
+  for (const atl::Place place : {atl::Place(), group.place()}) {
+    std::atomic<int> up{0};
+    std::vector<Piece> pieces(static_cast<std::size_t>(workers() - 1));
+    const auto leaves = [&] {
+      await_asleep(runtime, workers() - 1);
+      atl::runtime::Worker& worker = *atl::runtime::Worker::here();
+      const atl::detail::Word tag = worker.tag;
+      for (Piece& piece : pieces) {
+        piece.execute = [](atl::detail::Job* job) {
+          auto& count = *static_cast<Piece*>(job)->up;
+          ++count;
+          until([&] { return count == workers() - 1; });
+        };
+        piece.context = nullptr;
+        piece.up = &up;
+        worker.deque.push(atl::detail::word_of(&piece, atl::detail::WordKind::job, tag));
+      }
+      const atl::detail::Word other = tag_for(&worker, atl::on_worker(worker.rank));
+      expect_one_wake([&] { worker.enter_domain(other); }, [&] { return up == workers() - 1; });
+      worker.enter_domain(tag);
+    };
+    runtime.spawn(place, leaves).join();
+    await_asleep(runtime, workers());  // they have left the pieces
   }
 }
 

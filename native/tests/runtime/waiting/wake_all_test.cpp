@@ -100,18 +100,20 @@ TEST(WakeAll, SoDoTasksHereOrElsewhere) {
   }
 }
 
-// A coroutine in no task goes on in the call that wakes it, and may wait for a task that the same
-// call has woken before.
-TEST(WakeAll, ACoroutineMayWaitForThoseBeforeIt) {
-  struct Plain {
-    struct promise_type {
-      Plain get_return_object() { return {}; }
-      std::suspend_never initial_suspend() { return {}; }
-      std::suspend_never final_suspend() noexcept { return {}; }
-      void return_void() {}
-      void unhandled_exception() { std::terminate(); }
-    };
+// Of any coroutine type, and in no task.
+struct Plain {
+  struct promise_type {
+    Plain get_return_object() { return {}; }
+    std::suspend_never initial_suspend() { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
   };
+};
+
+// Where a thread sets the event such a coroutine goes on in the call, and may wait for a task that
+// the same call has woken before.
+TEST(WakeAll, ACoroutineMayWaitForThoseBeforeIt) {
   atl::Runtime runtime(with_workers(2));
   atl::Event event;
   std::atomic<bool> up{false};
@@ -129,6 +131,26 @@ TEST(WakeAll, ACoroutineMayWaitForThoseBeforeIt) {
   event.set();
   EXPECT_TRUE(seen);
   task.join();
+}
+
+// Else ten thousand that one event wakes would keep its task from going on.
+TEST(WakeAll, ATaskThatSetsAnEventRunsNoCoroutineItself) {
+  atl::Runtime runtime(with_workers(1));
+  const auto waits = [](atl::Event& of, std::atomic<int>& count) -> Plain {
+    co_await of;
+    ++count;
+  };
+  for (const int coroutines : {1, 1000}) {
+    atl::Event event;
+    std::atomic<int> up{0};
+    for (int at = 0; at < coroutines; ++at) waits(event, up);
+    EXPECT_EQ(runtime.run([&] {
+      event.set();
+      return up.load();
+    }),
+              0);
+    EXPECT_TRUE(soon([&] { return up == coroutines; }));
+  }
 }
 
 // Workers 2 and 3 share a chiplet, so their parties share a leaf of the barrier's tree. The one

@@ -36,7 +36,9 @@ void suspend(Publish&& publish) {
 // Makes the task ready again: on this worker if it may run here, else elsewhere. Any thread.
 ATOLL_EXPORT void resume(Waiter handle);
 
-// A waiter whose `resume` pushes the job: for waiting without a stack (coroutines).
+// A waiter whose `resume` makes the job ready: for waiting without a stack (coroutines). Until then
+// the job's `link` is the word of a worker of its runtime, with its domain, or 0: then the job goes
+// to the runtime of the worker that resumes it, and on another thread it is called at once.
 ATOLL_EXPORT Waiter waiter_of(Job* job);
 // A waiter whose `resume` calls the job at once, which must not suspend, throw or take long.
 ATOLL_EXPORT Waiter call_of(Job* job);

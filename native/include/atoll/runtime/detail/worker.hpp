@@ -168,9 +168,6 @@ void count_and_publish(WorkerHead* worker, Word tag, Publish&& publish) {
 }
 // Makes the task ready in that domain.
 ATOLL_EXPORT void start_placed(WorkerHead* worker, Job* job, Word tag, bool urgent);
-// Makes a job ready, from any thread. `home` is the word of a worker of its runtime, with its
-// domain; if it is 0, the job is called here.
-ATOLL_EXPORT void start_from_anywhere(Word home, Job* job);
 // Waits, like Completion::wait_slow; runs the task itself if it is on top of this worker's deque.
 class Completion;
 ATOLL_EXPORT void await_task(Job* job, Completion& completion) noexcept;
