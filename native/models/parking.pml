@@ -33,6 +33,14 @@
  *   STAND_IN, BATCH, SEARCHERS_SLEEP  ... and a searcher counts as asleep
  *   STAND_IN, LATE_STATE         ... nobody can call the worker before the look is over
  *   STAND_IN, ALONE, MEMBARRIER, LIGHT_OUTSIDE   ... the thread that is no worker has a light fence
+ *   LAST_LOOK                    the last searcher wakes nobody if all others sleep and there is no work
+ *                                1, which a thread that is no worker publishes; both workers are
+ *                                busy first, and one of them may publish work 0
+ *   LAST_LOOK, MEMBARRIER
+ *   LAST_LOOK, NO_LOOK           ... it does not look
+ *   LAST_LOOK, MEMBARRIER, LIGHT_OUTSIDE   ... the thread that is no worker has a light fence
+ *   LAST_LOOK, BUSY              ... a third worker publishes work 0 and stays busy
+ *   LAST_LOOK, BUSY, BUSY_SLEEPS ... and counts as asleep
  *   TREE                         one producer with work 0 for worker 0 and work 1 for worker 1 wakes
  *                                both as a tree; a worker that has committed sleeps in the kernel; a
  *                                second producer may wake worker 1 at the same time
@@ -98,6 +106,19 @@ bool stood_in = true;
 byte deadlines = 1;
 #else
 byte deadlines = 0;
+#endif
+
+#ifdef LAST_LOOK
+#if defined(BUSY) && !defined(BUSY_SLEEPS)
+#define OTHERS WORKERS
+#else
+#define OTHERS (WORKERS - 1)
+#endif
+#ifdef BUSY
+bool published = true; /* work 0 */
+#else
+bool published;
+#endif
 #endif
 
 #define SLEEPER 1
@@ -382,6 +403,9 @@ proctype worker(byte me) {
   bool won;
   OWN_COUNTS;
 
+#ifdef LAST_LOOK
+  goto with_it;
+#endif
 busy:
   change(0, SEARCHER); /* start_search */
 
@@ -454,7 +478,22 @@ found: /* end_search */
   change(SEARCHER, 0);
 #ifndef NO_LAST_SEARCHER
   if
-  :: searchers == 0 && sleepers > 0 -> wake_one_who_may(ANYTHING) /* [last-searcher] */
+  :: searchers == 0 && sleepers > 0 ->
+#ifdef LAST_LOOK
+     if
+     :: sleepers == OTHERS -> /* all_asleep */
+#ifdef NO_LOOK
+        goto with_it
+#else
+        if
+        :: load(work(1)) != 1 -> goto with_it
+        :: else
+        fi
+#endif
+     :: else
+     fi;
+#endif
+     wake_one_who_may(ANYTHING) /* [last-searcher] */
   :: else
   fi;
 #endif
@@ -462,6 +501,13 @@ found: /* end_search */
 with_it:
   if
   :: goto busy
+#ifdef LAST_LOOK
+  :: atomic { !published -> published = true };
+     store(work(0), 1);
+     light_fence();
+     notify();
+     goto with_it
+#endif
   :: skip
   fi;
 end_busy: /* forever */
@@ -507,6 +553,9 @@ over:
   skip
 }
 
+#endif
+
+#if defined(STAND_IN) || defined(LAST_LOOK)
 /* A thread that is no worker: work 1 is in a queue. */
 proctype outside(byte me) {
   byte other;
@@ -524,7 +573,9 @@ proctype outside(byte me) {
   fi;
   producers_done++
 }
+#endif
 
+#ifdef STAND_IN
 /* Another one, in the place of worker 0, once or never. */
 proctype stand_in(byte me) {
   byte number, at_cpu;
@@ -603,6 +654,14 @@ init {
 #endif
     run outside(2);
     run stand_in(3)
+#elif defined(LAST_LOOK)
+    run worker(1);
+    run outside(2);
+#ifdef BUSY
+    run producer(3, 0)
+#else
+    producers_done++
+#endif
 #else
 #if defined(LEVELS) && defined(RESTRICTED)
     run producer(2, 1);

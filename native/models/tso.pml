@@ -43,8 +43,10 @@ inline leave(cpu) {
 /* A full fence: waits until the processor's own queue is empty. */
 #define fence() (OWN.count == 0)
 
-/* The kernel interrupts one processor after the other; each empties its queue. */
+/* The kernel has a full fence first, and then interrupts one processor after the other; each empties
+ * its queue. (membarrier_private_expedited in kernel/sched/membarrier.c) */
 inline membarrier() {
+  fence();
   do
   :: d_step {
        at_cpu < CPUS ->

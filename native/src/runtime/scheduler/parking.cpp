@@ -79,15 +79,6 @@ void Parking::start_search(int worker, int chiplet) {
   change(worker, kSearcher);
 }
 
-int Parking::end_search(int worker, std::span<const int> nearest_first) {
-  // Producers may have relied on it. No fence: if their work is not visible yet, it is to the next
-  // worker that goes to sleep, after its fence.
-  if (detail::wants_wake(change(worker, 0 - kSearcher))) {  // [last-searcher]
-    return wake_one(nearest_first);
-  }
-  return kNobody;
-}
-
 void Parking::prepare(int worker) {
   change(worker, kSleeper - kSearcher);  // [sleeper-count]
   // After the count: every sleeper is counted, so the count cannot fall below zero. Release: the
@@ -210,7 +201,7 @@ bool Parking::begin_return(int worker, Kind kind) {
   // Before the fence, as in prepare: a producer that the look misses finds the worker here.
   sleeper_[worker].word.store(leaving, std::memory_order_release);  // [return-state]
   detail::full_fence();
-  if (all_asleep()) return true;
+  if (all_asleep(workers_)) return true;
   heavy_fence();  // [return-fence]
   return false;
 }
@@ -236,19 +227,19 @@ void Parking::return_awake(int worker, Kind kind) {
   let_run(worker);
 }
 
-// Whether every worker was asleep when its chiplet was read. Then none of its words was waiting,
-// and what it publishes later comes after a change of its chiplet's word with a full fence, by
-// which it sees what the caller stored before. A searcher is not enough: it offers the words of a
-// batch that it has stolen before it ends its search. A worker that moves meanwhile could count
-// twice.
-bool Parking::all_asleep() const {
+// Whether this number of workers, all or all but the caller, were asleep, each when its chiplet was
+// read. Then none of a worker's words was waiting, and what it publishes later comes after a change
+// of its chiplet's word with a full fence, by which it sees what the caller stored before. A
+// searcher is not enough: it offers the words of a batch that it has stolen before it ends its
+// search. A worker that moves meanwhile could count twice.
+bool Parking::all_asleep(int workers) const {
   const std::uint64_t moves = moves_.load(std::memory_order_acquire);
   std::uint64_t asleep = 0;
   for (int chiplet = 0; chiplet < chiplets_; ++chiplet) {
     const std::uint64_t counts = chiplet_[chiplet].word.load(std::memory_order_acquire);
     asleep += counts >> 32;
   }
-  return asleep == static_cast<std::uint64_t>(workers_) &&
+  return asleep == static_cast<std::uint64_t>(workers) &&
          moves_.load(std::memory_order_relaxed) == moves;
 }
 

@@ -33,7 +33,9 @@
 //    Either the producer sees the sleeper, or the sleeper's second look sees the work (the fence in
 //    prepare, against the light one in notify). A producer that relied on a searcher is safe, too:
 //    the searcher finds the work, or sleeps after prepare, or finds other work, and then, if it was
-//    the last searcher, wakes another in its place.
+//    the last searcher, wakes another in its place. Where all others sleep it only looks for such
+//    work: a worker leaves none that it may run when it falls asleep, and other threads have a full
+//    fence between the work and the look for searchers, as it has before its own look.
 //  - A worker's place that is given back loses none either, and needs no system call if all others
 //    sleep then: a fence of its own orders it with threads that are no workers, which have a full
 //    fence, and with workers that wake later.
@@ -82,8 +84,19 @@ class Parking {
   // A busy worker, which sits on this chiplet, begins to look for work elsewhere.
   void start_search(int worker, int chiplet = 0);
 
-  // A searcher has found work or ends (to sleep, call prepare).
-  int end_search(int worker, std::span<const int> nearest_first);
+  // A searcher has found work or ends (to sleep, call prepare). Producers may have relied on it, so
+  // the last one wakes another; but not if all others sleep and `anything_left()` is false: then
+  // its own queues have no work, nor have those that threads that are no workers fill.
+  template <class Look>
+  int end_search(int worker, std::span<const int> nearest_first, Look&& anything_left) {
+    if (!detail::wants_wake(change(worker, 0 - detail::kSearcher))) return kNobody;
+    detail::full_fence();
+    if (all_asleep(workers_ - 1) && !anything_left()) return kNobody;
+    return wake_one(nearest_first);  // [last-searcher]
+  }
+  int end_search(int worker, std::span<const int> nearest_first) {
+    return end_search(worker, nearest_first, [] { return true; });
+  }
 
   // A searcher: from here on producers see it asleep. Check every queue again afterwards.
   void prepare(int worker);
@@ -260,7 +273,7 @@ class Parking {
   }
 
   std::uint64_t change(int worker, std::uint64_t more);
-  bool all_asleep() const;
+  bool all_asleep(int workers) const;
   void let_run(int worker);
   enum class Claim { none, mine, called };
   Claim claim(int worker);

@@ -28,10 +28,7 @@ Word Worker::next(Turn turn) {
   team.parking.start_search(rank, chiplet_);
   for (;;) {
     if (const Word word = search()) {
-      // Whatever was found: a producer of work for everyone may have relied on this search, and
-      // looking whether one did would cost a fence as dear as a wake-up in vain. Nearest to this
-      // worker, not to whom it stole from, whose order is that worker's own to change.
-      count_woken(team.parking.end_search(rank, victims_.workers));
+      end_search();
       return word;
     }
     recorder_->found_nothing();
@@ -42,7 +39,7 @@ Word Worker::next(Turn turn) {
       team.parking.cancel(rank);
     } else if (team.stopping()) {
       team.parking.cancel(rank);
-      team.parking.end_search(rank, victims_.workers);
+      end_search();
       return 0;
     } else {
       recorder_->parking();
@@ -52,6 +49,14 @@ Word Worker::next(Turn turn) {
     }
     team.domains.count_awake(rank);
   }
+}
+
+// Whatever was found: a producer of work for everyone may have relied on this search. To look
+// whether one did would cost a fence as dear as a wake-up in vain, unless all others sleep. Nearest
+// to this worker, not to whom it stole from, whose order is that worker's own to change.
+void Worker::end_search() {
+  count_woken(team.parking.end_search(rank, victims_.workers,
+                                      [this] { return has_own_work() || queues_offer(); }));
 }
 
 // Follows its seat. Without memory for the order of its victims the worker keeps the old one and,

@@ -71,7 +71,7 @@ Word Worker::next_for_caller() {
   far_.begin();
   team.parking.start_search(rank, chiplet_);
   if (const Word word = search()) {
-    count_woken(team.parking.end_search(rank, victims_.workers));
+    end_search();
     return word;
   }
   recorder_->found_nothing();

@@ -218,6 +218,7 @@ class alignas(128) Worker : public detail::WorkerHead {
   Word shared(unsigned from);
   Word from_its_domains();
   Word search();
+  void end_search();
   bool leaves_alone(const Worker& victim, Distance distance);
   Word steal_from(Worker& victim, Distance distance, bool force);
   void keep_stolen(std::span<const Word> words, Word of_tag);

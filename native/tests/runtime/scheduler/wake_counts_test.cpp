@@ -267,6 +267,22 @@ TEST_P(WakeCounts, ASpawnFromOutsideWakesOneWorker) {
   EXPECT_LE(locked_instructions_of([&] { runtime.spawn([] {}).detach(); }, 10), 16);
 }
 
+// And that one, which was the only one to search, wakes nobody in its place.
+TEST_P(WakeCounts, ATaskFromOutsideRunsAndEndsWithOneWorkerAwake) {
+  atl::Runtime runtime(options());
+  runtime.spawn([] {}).join();
+  const atl::runtime::Parking& parking = runtime.team().parking;
+  for (int times = 0; times < 20; ++times) {
+    await_asleep(runtime, workers());
+    const std::uint64_t wakes = parking.futex_wakes();
+    const long membarriers = calls_of_all().membarrier;
+    runtime.spawn([] {}).join();
+    await_asleep(runtime, workers());
+    EXPECT_EQ(parking.futex_wakes() - wakes, 1U);
+    EXPECT_EQ(calls_of_all().membarrier - membarriers, 1) << "when it falls asleep";
+  }
+}
+
 // Worker 1 has nothing to do while all others are busy: it searches, and then sleeps until its task
 // goes on. It calls the kernel to fence and to sleep, once each, and not to search.
 TEST_P(WakeCounts, ASearchThatFindsNothingCallsNoKernel) {
