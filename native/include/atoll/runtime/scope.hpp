@@ -13,10 +13,10 @@
 //  - The destructor waits for the children; an exception that no `join` threw is lost. While an
 //    exception unwinds the stack, it asks them to stop first.
 //  - Only the code that made the scope may call `fork` and `join`, as a child of it must not: it
-//    may open a scope of its own. In a child and all that is inside it, in another task, and
-//    outside of tasks, both throw RuntimeFault. A fork or a loop of the maker's, whose calls would
-//    be at the same time as the maker's, is not noticed. Anyone may call `request_stop`: the
-//    children's stop token then reports it.
+//    may open a scope of its own. In a child and all that is inside it, in a loop, an algorithm or
+//    another scope's child of the maker's, in another task, and outside of tasks, both throw
+//    RuntimeFault. A Fork of the maker's, which may run at the same time, is not noticed. Anyone
+//    may call `request_stop`: the children's stop token then reports it.
 #pragma once
 
 #include <atomic>

@@ -4,15 +4,13 @@
 
 namespace atl {
 
-// The maker may be in a part of its task that began or ended after the scope (Stoppable).
 void Scope::check_maker(const detail::WorkerHead* worker) const {
   const detail::TaskContext* const here = worker == nullptr ? nullptr : worker->context;
-  if (here != nullptr && !here->is_part_of(context_) && here->is_part_of(context_.outermost())) {
-    return;
-  }
+  if (here != nullptr && context_.was_made_in(*here)) return;
   throw RuntimeFault(
-      "fork or join of a Scope was called in one of its children, in another task or outside of "
-      "tasks: call it where the scope was made; a child may open a scope of its own");
+      "fork or join of a Scope was called in one of its children, in a loop, in another task or "
+      "outside of tasks: call it where the scope was made; a child or a loop's body may open a "
+      "scope of its own");
 }
 
 using detail::Waiter;

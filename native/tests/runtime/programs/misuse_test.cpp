@@ -158,6 +158,45 @@ TEST(Misuse, OfAScopeByTasksOtherThanItsMakers) {
   }
 }
 
+// They have their own context, but a Fork has its maker's (runtime-hazards.md).
+TEST(Misuse, OfAScopeInsideWhatItsMakerRunsInParallel) {
+  for (const int workers : {1, 2}) {
+    atl::Runtime runtime(with_workers(workers));
+    const auto expect_faults = [&](void (*wrong)(atl::Scope&)) {
+      runtime.run([&] {
+        expect_fault("in a loop", [&] {
+          atl::Scope scope;
+          wrong(scope);
+        });
+      });
+    };
+    expect_faults(
+        [](atl::Scope& outer) { atl::parallel_for(0, 3, [&](int) { outer.fork([] {}); }); });
+    expect_faults([](atl::Scope& outer) { atl::parallel_for(0, 3, [&](int) { outer.join(); }); });
+    expect_faults([](atl::Scope& outer) {
+      atl::parallel_for(0, 3, [&](int) {
+        const atl::Stoppable part;
+        outer.fork([] {});
+      });
+    });
+    expect_faults(
+        [](atl::Scope& outer) { atl::parallel_invoke([] {}, [&] { outer.fork([] {}); }); });
+    expect_faults([](atl::Scope& outer) {
+      atl::Scope inner;
+      inner.fork([&] { outer.fork([] {}); });
+      inner.join();
+    });
+    runtime.run([] {
+      atl::parallel_for(0, 3, [](int) {
+        atl::Scope own;
+        const atl::Stoppable part;
+        own.fork([] {});
+        own.join();
+      });
+    });
+  }
+}
+
 TEST(Misuse, DoesNotIncludeAScopeUsedInAStoppablePartOfItsTask) {
   atl::Runtime runtime(with_workers(2));
   int done = 0;

@@ -18,7 +18,7 @@ namespace atl::detail {
 // be null.
 class TaskContext {
  public:
-  explicit TaskContext(TaskContext* upstream = nullptr) : locals_(locals_of(upstream)) {}
+  explicit TaskContext(TaskContext* upstream = nullptr) : TaskContext(upstream, kUpstream) {}
   TaskContext(const TaskContext&) = delete;
   TaskContext& operator=(const TaskContext&) = delete;
   ~TaskContext() {
@@ -40,11 +40,11 @@ class TaskContext {
     return at != nullptr;
   }
   bool is_directly_in(const TaskContext* other) const noexcept { return upstream() == other; }
-  // Of the task that this is a part of.
-  const TaskContext& outermost() const noexcept {
-    const TaskContext* at = this;
-    while (const TaskContext* const above = at->upstream()) at = above;
-    return *at;
+  // Whether this, which siblings share, was made by the code that is in `here` now: Stoppable parts
+  // may have begun or ended since.
+  bool was_made_in(const TaskContext& here) const noexcept {
+    const TaskContext* const maker = upstream();
+    return maker != nullptr && &maker->without_parts() == &here.without_parts();
   }
 
   // The value of the task-local `key`: what `make(maker)` returned at the first call in this task.
@@ -53,23 +53,37 @@ class TaskContext {
   ATOLL_EXPORT void* local(const void* key, void* (*make)(void* maker), void* maker,
                            void (*drop)(void*));
 
+ protected:
+  static constexpr std::uintptr_t kUpstream = 1;
+  static constexpr std::uintptr_t kSiblings = 2;
+  TaskContext(TaskContext* upstream, std::uintptr_t marks) : locals_(locals_of(upstream, marks)) {}
+
  private:
   struct Stop;
   struct Local;
   static Stop asked_;  // its address stands for a request that came before the first token
   ATOLL_EXPORT void clear();
 
+  // The nearest, from this on, that is no Stoppable part: siblings', or the task's own.
+  const TaskContext& without_parts() const noexcept {
+    const TaskContext* at = this;
+    while (at->upstream() != nullptr && (at->bits() & kSiblings) == 0) at = at->upstream();
+    return *at;
+  }
+
   // One word has the newest of its own locals or, marked, its upstream, whose locals are used then:
   // so a task that captures a pointer and returns nothing fits into a cache line.
-  static constexpr std::uintptr_t kUpstream = 1;
-  static Local* locals_of(TaskContext* upstream) {
+  static Local* locals_of(TaskContext* upstream, std::uintptr_t marks) {
     if (upstream == nullptr) return nullptr;
-    return reinterpret_cast<Local*>(reinterpret_cast<std::uintptr_t>(upstream) | kUpstream);
+    return reinterpret_cast<Local*>(reinterpret_cast<std::uintptr_t>(upstream) | marks);
+  }
+  std::uintptr_t bits() const noexcept {
+    // Relaxed: an upstream is there from the beginning.
+    return reinterpret_cast<std::uintptr_t>(locals_.load(std::memory_order_relaxed));
   }
   TaskContext* upstream() const noexcept {
-    // Relaxed: an upstream is there from the beginning.
-    const auto bits = reinterpret_cast<std::uintptr_t>(locals_.load(std::memory_order_relaxed));
-    return (bits & kUpstream) == 0 ? nullptr : reinterpret_cast<TaskContext*>(bits & ~kUpstream);
+    if ((bits() & kUpstream) == 0) return nullptr;
+    return reinterpret_cast<TaskContext*>(bits() & ~(kUpstream | kSiblings));
   }
   bool has_locals() const noexcept {
     return locals_.load(std::memory_order_acquire) != nullptr && upstream() == nullptr;
@@ -82,7 +96,7 @@ class TaskContext {
 // The context of siblings that stop at the first exception: a scope's children, a loop's pieces.
 class SiblingContext : public TaskContext {
  public:
-  using TaskContext::TaskContext;
+  explicit SiblingContext(TaskContext* upstream) : TaskContext(upstream, kUpstream | kSiblings) {}
 
   // Keeps the first exception. It comes before the request, and so before what the request causes.
   void fail(std::exception_ptr exception) noexcept {
