@@ -65,9 +65,9 @@ void Worker::stand_in(detail::Job* job, const detail::Completion& end) noexcept 
 }
 
 // For the loop: 0 if the stand-in is to go.
-Word Worker::next_for_caller() {
+Word Worker::next_for_caller(Turn turn) {
   if (caller_goes()) return 0;
-  if (const Word word = own_work(next_turn())) return word;
+  if (const Word word = own_work(turn)) return word;
   far_.begin();
   team.parking.start_search(rank, chiplet_);
   if (const Word word = search()) {

@@ -169,13 +169,12 @@ inline void Worker::retire_for(Fiber& to) {
   if (meter_.running()) [[unlikely]]
     end_metering();
   if (const Word word = std::exchange(first_, 0)) return word;
-  if (!on_own_thread()) [[unlikely]]
-    return next_for_caller();
+  if (!on_own_thread() && caller_->done()) return 0;
   const Turn turn = next_turn();
   if (yielded_.has_next() && !is_for_loop(turn)) {
     if (const Word word = yielded_.take_next(); word != 0 && take_mine(word) != 0) return word;
   }
-  return next(turn);
+  return on_own_thread() ? next(turn) : next_for_caller(turn);
 }
 
 void Worker::loop(void* passed) {
@@ -268,7 +267,7 @@ template <class Leave>
   leave(&yielding);
 }
 
-void Worker::yield_with_care(Turn turn) {
+ATL_RT_RETURNS_BY_JUMP void Worker::yield_with_care(Turn turn) {
   if (is_for_loop(turn)) {
     leave_as_yielded([=, this](After* after) { leave_for_loop(turn, after); });
   } else if (const Word next = own_next(turn, true)) {

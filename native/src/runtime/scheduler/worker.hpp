@@ -167,7 +167,6 @@ class alignas(128) Worker : public detail::WorkerHead {
   [[gnu::noinline]] void hand_over() noexcept;
 
   Word next();  // 0: the team stops, or the stand-in goes
-  Word next_for_caller();
   [[gnu::always_inline]] void retire_for(Fiber& to);
   void give_back();
   // Each time that this worker decides what to run next is a turn, whoever decides: a task that
@@ -182,6 +181,7 @@ class alignas(128) Worker : public detail::WorkerHead {
     return turn % kFairness != 0 ? Turn::fresh : Turn::fair;
   }
   [[gnu::noinline]] Word next(Turn turn);
+  [[gnu::noinline]] Word next_for_caller(Turn turn);
   // Whether the next task is to begin from the loop, which alone looks at all there is.
   bool is_for_loop(Turn turn) const {
     return turn == Turn::fair || !team.urgent.empty() || !bound_->queue.looks_empty();
@@ -206,7 +206,7 @@ class alignas(128) Worker : public detail::WorkerHead {
     for (;;) {
       Word word = yielded_first ? yielded_.pop() : 0;
       if (word == 0) word = yielded_.take_next();
-      if (word == 0) word = deque.pop();
+      if (word == 0 && !deque.looks_empty()) word = deque.pop();
       if (word == 0 && !yielded_first) word = yielded_.pop();
       if (word == 0 || take_mine(word) != 0) return word;
     }

@@ -40,6 +40,13 @@ extern "C" [[gnu::visibility("hidden")]] void atl_rt_arrived(void* passed) noexc
 #error "no context switch for this processor: configure with ATOLL_CONTEXT=boost"
 #endif
 
+// For a function that returns on another stack than it was called on, perhaps after many switches:
+// the CPU predicts a return from a stack of its own, where the other fibers have put newer
+// addresses. A jump it predicts from where it went before.
+#ifndef ATL_RT_RETURNS_BY_JUMP
+#define ATL_RT_RETURNS_BY_JUMP
+#endif
+
 namespace atl::runtime {
 
 // Makes `context` start `entry` on the stack that ends at `top` (aligned to 16) at its first

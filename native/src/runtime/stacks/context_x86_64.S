@@ -112,4 +112,19 @@ atl_rt_switch_and_return:
   .cfi_endproc
   .size atl_rt_switch_and_return, . - atl_rt_switch_and_return
 
+// How functions of ATL_RT_RETURNS_BY_JUMP return: the compiler chose the name. The caller of such a
+// function expects nothing in rcx.
+  .weak __x86_return_thunk
+  .hidden __x86_return_thunk
+  .type __x86_return_thunk, @function
+  .p2align 5
+__x86_return_thunk:
+  .cfi_startproc
+  popq %rcx
+  .cfi_adjust_cfa_offset -8
+  .cfi_register rip, rcx
+  jmpq *%rcx
+  .cfi_endproc
+  .size __x86_return_thunk, . - __x86_return_thunk
+
   .section .note.GNU-stack, "", @progbits

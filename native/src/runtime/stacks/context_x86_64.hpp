@@ -13,6 +13,11 @@ extern "C" [[gnu::visibility("hidden")]] void atl_rt_context_start();
 extern "C" [[gnu::visibility("hidden")]] void atl_rt_switch_and_return(void* from, void* to,
                                                                        void* passed) noexcept;
 
+// See context.hpp.
+#if __has_cpp_attribute(gnu::function_return)
+#define ATL_RT_RETURNS_BY_JUMP [[gnu::function_return("thunk-extern")]]
+#endif
+
 namespace atl::runtime {
 
 // The assembler text below uses these offsets.

@@ -90,7 +90,7 @@ void count_begun(WorkerHead* worker, Word tag) {
   static_cast<Worker*>(worker)->team.domains.of(tag).count_begun();
 }
 
-void await_task(Job* job, Completion& completion) noexcept {
+ATL_RT_RETURNS_BY_JUMP void await_task(Job* job, Completion& completion) noexcept {
   Worker* const worker = Worker::here();
   if (worker != nullptr && !completion.done()) {
     const Word word = word_of(job, WordKind::job, worker->tag);

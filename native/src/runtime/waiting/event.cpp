@@ -32,7 +32,7 @@ bool Event::join(Waiting& self) {
   return true;
 }
 
-void Event::wait_slow() {
+ATL_RT_RETURNS_BY_JUMP void Event::wait_slow() {
   Waiting self{};
   runtime::suspend_inline([this, &self](detail::Waiter handle) {
     self.waiter = handle;

@@ -88,7 +88,8 @@ using runtime::Worker;
 Waiter waiter_of(Job* job) { return waiter_of_kind(job, Kind::job); }
 Waiter call_of(Job* job) { return waiter_of_kind(job, Kind::call); }
 
-[[gnu::noinline]] void suspend(bool (*publish)(void* closure, Waiter handle), void* closure) {
+ATL_RT_RETURNS_BY_JUMP [[gnu::noinline]] void suspend(bool (*publish)(void* closure, Waiter handle),
+                                                      void* closure) {
   runtime::suspend_inline([&](Waiter handle) { return publish(closure, handle); });
 }
 
@@ -105,7 +106,7 @@ void resume(Waiter handle) {
   runtime::Resumptions().add(handle);
 }
 
-void Completion::wait_slow() noexcept {
+ATL_RT_RETURNS_BY_JUMP void Completion::wait_slow() noexcept {
   runtime::suspend_inline([this](Waiter handle) { return leave(handle); });
 }
 

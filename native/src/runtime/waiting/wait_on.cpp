@@ -155,8 +155,8 @@ template <class Still>
   return self.end;
 }
 
-WaitEnd wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                const WaitTerms& terms) {
+ATL_RT_RETURNS_BY_JUMP WaitEnd wait_on(const std::atomic<std::uint32_t>& word,
+                                       std::uint32_t expected, const WaitTerms& terms) {
   const auto unchanged = [&] {
     // Acquire: if it has changed, what was written before the change.
     return (word.load(std::memory_order_acquire) & terms.mask) == expected;
