@@ -56,7 +56,6 @@ EARLY, LEFT = "by_phases", "all_through"
 VARIANTS = (
     Variant("parking", (), None, "two full fences"),
     Variant("parking", ("MEMBARRIER",), None, "asymmetric fences"),
-    Variant("parking", ("DEADLINE",), None, "a sleep that ends by itself"),
     Variant("parking", ("RESTRICTED",), None, "notify_allowed"),
     Variant("parking", ("RESTRICTED", "MEMBARRIER"), None, "notify_allowed, asymmetric fences"),
     Variant("parking", ("RESTRICTED", "MIXED"), None, "a deque gives up what not all may run"),

@@ -1,7 +1,7 @@
 /* native/src/runtime/scheduler/parking.hpp: no wake-up is lost.
  *
  * WORKERS look for work and sleep. Each producer publishes one piece of work in its own queue (a
- * deque's bottom: an ordinary store), then calls notify. A worker that took a piece returns for
+ * deque's bottom: an ordinary store), then notifies. A worker that took a piece returns for
  * more, or stays with it forever. When nothing can move any more, work must not lie in a queue
  * while a worker that may run it sleeps.
  *
@@ -15,7 +15,6 @@
  *   LATE_COUNT                   the waker lets the worker run before it changes the counts
  *   RESTRICTED                   work 1 is for worker 1 alone, and notify_allowed
  *   RESTRICTED, PLAIN_NOTIFY     ... but notify
- *   DEADLINE                     one sleep ends by its deadline
  *   RESTRICTED, MIXED            a producer publishes work 1, then 0, in one deque; between them it
  *                                moves work 1 to its domain's queue; worker 1 may never look
  *   RESTRICTED, MIXED, NO_MOVE   ... does not move it
@@ -100,12 +99,6 @@ byte producers_done;
 bool stood_in;
 #else
 bool stood_in = true;
-#endif
-
-#ifdef DEADLINE
-byte deadlines = 1;
-#else
-byte deadlines = 0;
 #endif
 
 #ifdef LAST_LOOK
@@ -261,6 +254,7 @@ inline notify_allowed(number) {
   fi
 }
 
+/* For work that every worker may run: detail::published, Wave::needs_sleeper. */
 inline notify() {
   if /* [producer-look] */
   :: sleepers > 0 && searchers == 0 -> wake_one_who_may(0)
@@ -467,11 +461,7 @@ end_in_kernel:
   od;
 #else
 end_asleep:
-  do
-  :: atomic { load(state(me)) == notified -> store(state(me), awake); goto searcher }
-  :: atomic { load(state(me)) == asleep && deadlines > 0 -> deadlines-- };
-     withdraw_or_sleep()
-  od;
+  atomic { load(state(me)) == notified -> store(state(me), awake); goto searcher };
 #endif
 
 found: /* end_search */

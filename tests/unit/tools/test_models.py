@@ -27,6 +27,7 @@ CODE = {
         "native/src/runtime/waiting/event.cpp",
     ],
     "parking": [
+        "native/include/atoll/runtime/detail/worker.hpp",
         "native/src/runtime/scheduler/parking.hpp",
         "native/src/runtime/scheduler/parking.cpp",
         "native/src/runtime/scheduler/wake_tree.hpp",

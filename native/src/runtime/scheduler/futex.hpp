@@ -6,20 +6,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
-#include <ctime>
 
 namespace atl::runtime {
 
-// Returns when woken, when `word` is not `expected`, on a signal, or at the deadline (true), which
-// is a time of CLOCK_MONOTONIC.
-inline bool futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                       const timespec* deadline = nullptr) {
-  // WAIT_BITSET takes an absolute time.
-  const long rc = syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline, nullptr,
-                          FUTEX_BITSET_MATCH_ANY);
-  return rc != 0 && errno == ETIMEDOUT;
+// Returns when woken, when `word` is not `expected`, or on a signal.
+inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
 // Does not read the word, which may be gone: then this wakes nobody, or a waiter that looks again.

@@ -8,7 +8,6 @@
 
 #include "affinity.hpp"
 #include "atoll/runtime/placed_memory.hpp"
-#include "profiler/clock.hpp"
 #include "team.hpp"
 #include "worker.hpp"
 
@@ -17,7 +16,6 @@ namespace atl::runtime {
 namespace {
 
 constexpr std::chrono::seconds kLongestSleep(1);
-constexpr const char* kCpus = "/sys/devices/system/cpu";
 
 // Number of stacks per node that keep their memory while nothing runs: the first ones that a burst
 // of tasks needs. A little-used stack has a page or two.
@@ -31,37 +29,6 @@ constexpr const char* kPlainMapping = "static-local";
 
 bool has_choice(const Steered& steered) {
   return !steered.by_hand && steered.bounds.least < steered.bounds.most;
-}
-
-// The values of a user's reader, in the profiler's form.
-FillCounts counts_of(const Fills& fills) {
-  FillCounts counts;
-  counts.of(FillSource::local_chiplet) = fills.local_chiplet;
-  counts.of(FillSource::remote_chiplet) = fills.remote_chiplet;
-  counts.of(FillSource::remote_node) = fills.remote_node;
-  counts.of(FillSource::memory_local) = fills.memory;
-  if (fills.memory) counts.of(FillSource::memory_remote) = 0;
-  counts.running_share = 1;
-  return counts;
-}
-
-// A value that one worker lacks is unknown in the sum, too.
-std::optional<std::uint64_t> sum(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
-  if (!a || !b) return {};
-  return *a + *b;
-}
-
-Fills sum(const Fills& a, const Fills& b) {
-  return {sum(a.local_chiplet, b.local_chiplet), sum(a.remote_chiplet, b.remote_chiplet),
-          sum(a.remote_node, b.remote_node), sum(a.memory, b.memory)};
-}
-
-std::span<const TypeWork> of_domain(const std::vector<TypeWork>& work, std::uint64_t tag) {
-  if (tag == 0) return work;
-  const auto mine = std::ranges::equal_range(work, tag, {}, [](const TypeWork& entry) {
-    return static_cast<std::uint64_t>(detail::tag_of(entry.type));
-  });
-  return {mine.begin(), mine.end()};
 }
 
 }  // namespace
@@ -97,8 +64,7 @@ void Governor::add(Steered& steered) {
     const Sample bounds = bounds_of(steered, steered.since_);
     seat(steered, steered.first != 0 ? steered.first : steered.approach->begin(bounds));
     if (steered.wants_run && steered.chooses_) {
-      Readings now = read();
-      steered.begin_ = {now.now, steered.spread, std::move(now.work)};
+      steered.begin_ = {Clock::now(), steered.spread, read_work(team_)};
     }
   } catch (...) {
     count_choice(steered, false);
@@ -122,17 +88,17 @@ void Governor::remove(Steered& steered) noexcept {
 }
 
 void Governor::report_run(Steered& steered) {
-  const Readings now = read();
-  Run run{.wall_s = std::chrono::duration<double>(now.now - steered.begin_->at).count(),
+  const Clock::time_point now = Clock::now();
+  Run run{.wall_s = std::chrono::duration<double>(now - steered.begin_->at).count(),
           .working_set_bytes = steered.working_set_bytes,
           .latency = latency_};
   double others_s = 0;
-  for (const TypeWork& entry : more_work(steered.begin_->work, now.work)) {
+  for (const TypeWork& entry : more_work(steered.begin_->work, read_work(team_))) {
     (detail::tag_of(entry.type) == steered.tag ? run.busy_s : others_s) += entry.busy_s;
   }
   run.comparable =
       steered.spread == steered.begin_->spread && others_s <= kOthersShare * run.busy_s;
-  steered.ended(run, atl::runtime::bounds_of(bounds_of(steered, now.now)));
+  steered.ended(run, atl::runtime::bounds_of(bounds_of(steered, now)));
 }
 
 void Governor::set_spread(Steered& steered, int spread) {
@@ -238,7 +204,7 @@ void Governor::main() {
       // so may the kernel's files.
       lock.unlock();
       now_busy = busy();
-      const Occupancy occupancy = now_busy && by_occupancy ? read_occupancy() : Occupancy{};
+      const Occupancy occupancy = now_busy && by_occupancy ? read_occupancy(team_) : Occupancy{};
       lock.lock();
       if (now_busy) {
         tick(occupancy);
@@ -283,8 +249,7 @@ bool Governor::busy() {
 
 void Governor::tick(const Occupancy& occupancy) {
   if (traces_) team_.profiler().sample();
-  Readings readings = read();
-  readings.occupancy = occupancy;
+  Readings readings(team_, fills_, occupancy);
   for (Steered* const steered : steered_) {
     if (!steered->chooses_) continue;
     guarded(*steered, [&] {
@@ -320,61 +285,10 @@ void Governor::give_up(Steered& steered) {
   count_choice(steered, false);
 }
 
-Governor::Readings Governor::read() {
-  Readings readings;
-  readings.now = Clock::now();
-  if (choosing_ == 0) return readings;
-  std::vector<Meter::Sum> sums;
-  // All workers: a former member keeps its counts.
-  for (int rank = 0; rank < team_.size(); ++rank) {
-    const Worker& worker = team_.worker(rank);
-    worker.meter().read(now_ns(), [&] { return worker.counts.inline_forks.read(); }, sums);
-  }
-  std::ranges::sort(sums, {}, &Meter::Sum::key);
-  for (const Meter::Sum& sum : sums) {
-    if (readings.work.empty() || readings.work.back().type != sum.key) {
-      readings.work.push_back({sum.key, 0, 0});
-    }
-    readings.work.back().units += static_cast<double>(sum.units);
-    readings.work.back().busy_s += static_cast<double>(sum.busy_ns) * 1e-9;
-  }
-  return readings;
-}
-
-// Each worker's counters are read once, however many groups it belongs to.
-const FillCounts& Governor::fills_of(Readings& readings, int rank) const {
-  const auto found = readings.fills.find(rank);
-  if (found != readings.fills.end()) return found->second;
-  return readings.fills
-      .emplace(rank, fills_ ? counts_of(fills_(rank)) : team_.profiler().fills(rank))
-      .first->second;
-}
-
-std::vector<TypeWork> more_work(const std::vector<TypeWork>& before,
-                                const std::vector<TypeWork>& now) {
-  std::vector<TypeWork> more;
-  auto old = before.begin();
-  for (const TypeWork& entry : now) {
-    while (old != before.end() && old->type < entry.type) ++old;
-    const bool seen = old != before.end() && old->type == entry.type;
-    const double units = entry.units - (seen ? old->units : 0);
-    const double busy_s = entry.busy_s - (seen ? old->busy_s : 0);
-    // Below 0: a meter has forgotten the type, or could not be read without a job that runs.
-    if (units > 0 || busy_s > 0) {
-      more.push_back({entry.type, std::max(0.0, units), std::max(0.0, busy_s)});
-    }
-  }
-  return more;
-}
-
 void Governor::remember(Steered& steered, Readings& readings) {
   steered.known_ = true;
   steered.since_ = readings.now;
-  const std::span<const TypeWork> work = of_domain(readings.work, steered.tag);
-  steered.work_before_.assign(work.begin(), work.end());
-  std::map<int, FillCounts> fills;
-  for (const int rank : steered.workers()) fills.emplace(rank, fills_of(readings, rank));
-  steered.fills_before_ = std::move(fills);
+  steered.before_ = LastReading(readings, steered.tag, steered.workers());
 }
 
 void Governor::steer(Steered& steered, Readings& readings) {
@@ -403,17 +317,7 @@ Sample Governor::bounds_of(const Steered& steered, Clock::time_point now) const 
 
 Sample Governor::sample(Steered& steered, Readings& readings) {
   Sample sample = bounds_of(steered, readings.now);
-  const std::span<const TypeWork> work = of_domain(readings.work, steered.tag);
-  sample.work = more_work(steered.work_before_, {work.begin(), work.end()});
-  // Counts of workers that were members at both ends of the interval.
-  bool first = true;
-  for (const int rank : steered.workers()) {
-    const auto before = steered.fills_before_.find(rank);
-    if (before == steered.fills_before_.end()) continue;
-    const Fills more = controller_fills(before->second, fills_of(readings, rank));
-    sample.fills = first ? more : sum(sample.fills, more);
-    first = false;
-  }
+  steered.before_.subtract_from(readings, steered.tag, steered.workers(), sample);
   if (steered.measures_set) measure_set(steered, readings.occupancy, sample);
   return sample;
 }
@@ -424,13 +328,6 @@ bool Governor::goes_by_occupancy() const {
   if (steered_.empty()) return false;
   const Steered& team = *steered_.front();
   return team.measures_set && team.known_ && team.working_set_source != WorkingSetSource::fills;
-}
-
-// The workers may move meanwhile, by `look`. Their data is still where they were.
-Governor::Occupancy Governor::read_occupancy() const {
-  const std::vector<L3Profile> l3s = team_.profiler().l3_of_workers();
-  if (l3s.empty()) return {};
-  return {true, working_set_by_occupancy(l3s, l3s_of_cpus(kCpus, team_.seats.cpus_of_chiplets()))};
 }
 
 // From resctrl where it counts the team's workers alone, else from fills. One source for each of

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,9 +22,9 @@
 
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/options.hpp"
-#include "atoll/runtime/profile.hpp"
 #include "controller/spread_table.hpp"
 #include "controller/working_set.hpp"
+#include "readings.hpp"
 #include "seating.hpp"
 
 namespace atl::runtime {
@@ -78,8 +77,7 @@ class Steered {
   // known: not yet looked at.
   bool known_ = false;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  std::vector<TypeWork> work_before_ = {};  // by type
-  std::map<int, FillCounts> fills_before_ = {};
+  LastReading before_ = {};
   RecentFills recent_fills_ = {};
   struct Begin {
     std::chrono::steady_clock::time_point at;
@@ -88,10 +86,6 @@ class Steered {
   };
   std::optional<Begin> begin_ = {};  // of its run; without a value it is of no use
 };
-
-// What was done between two readings of the same meters; both by type.
-std::vector<TypeWork> more_work(const std::vector<TypeWork>& before,
-                                const std::vector<TypeWork>& now);
 
 class Governor {
  public:
@@ -116,27 +110,11 @@ class Governor {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // What resctrl says of the team's workers.
-  struct Occupancy {
-    bool is_known = false;  // it counts them alone
-    std::optional<std::uint64_t> set_bytes = {};
-  };
-  // What all meters and counters say at one moment.
-  struct Readings {
-    Clock::time_point now;
-    Occupancy occupancy;
-    std::vector<TypeWork> work;  // by type, and so by domain
-    std::map<int, FillCounts> fills;
-  };
-
   void main();
   bool busy();
   bool goes_by_occupancy() const;
-  Occupancy read_occupancy() const;
   void tick(const Occupancy& occupancy);
   void wake_soon();
-  Readings read();
-  const FillCounts& fills_of(Readings& readings, int rank) const;
   void remember(Steered& steered, Readings& readings);
   void steer(Steered& steered, Readings& readings);
   template <class Step>

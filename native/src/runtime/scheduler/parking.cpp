@@ -1,22 +1,11 @@
 #include "parking.hpp"
 
-#include <ctime>
-
 namespace atl::runtime {
 
 namespace {
 
 using detail::kSearcher;
 using detail::kSleeper;
-
-// A time before the clock's zero is in the past; the kernel refuses negative ones.
-timespec to_timespec(Parking::Deadline deadline) {
-  using std::chrono::nanoseconds;
-  auto since = std::chrono::duration_cast<nanoseconds>(deadline.time_since_epoch());
-  if (since < nanoseconds::zero()) since = nanoseconds::zero();
-  return {static_cast<time_t>(since.count() / 1'000'000'000),
-          static_cast<long>(since.count() % 1'000'000'000)};
-}
 
 }  // namespace
 
@@ -98,16 +87,6 @@ void Parking::commit(int worker) {
   sleeper.word.compare_exchange_strong(state, parked, std::memory_order_release,
                                        std::memory_order_relaxed);  // [sleeper-parks]
   await_notified(sleeper);
-}
-
-Parking::Wake Parking::commit(int worker, Deadline deadline) {
-  Sleeper& sleeper = sleeper_[worker];
-  const timespec until = to_timespec(deadline);
-  while (sleeper.word.load(std::memory_order_relaxed) == asleep) {
-    if (futex_wait(sleeper.word, asleep, &until) && withdraw(worker)) return Wake::deadline;
-  }
-  await_notified(sleeper);
-  return Wake::notified;
 }
 
 // The worker itself, from asleep: it is a searcher again, unless a waker was faster.

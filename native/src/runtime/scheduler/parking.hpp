@@ -25,21 +25,23 @@
 //
 // Between begin_return and end_return it takes the worker's second look at every queue.
 //
-// A producer publishes its work, then calls a notify: `notify` for work that every worker may
-// run, `notify_allowed` for work that only some may, because a searcher may not be one of them.
+// A producer publishes its work, then wakes a sleeper if the word says so: for work that every
+// worker may run if nobody searches (detail::published, then Wave::needs_sleeper and wake_one), for
+// work that only some may run even then (notify_allowed), because a searcher may not be one of
+// them.
 //
 // What it promises
 //  - No lost wake-up: after work was published and notified, not all workers that may run it sleep.
 //    Either the producer sees the sleeper, or the sleeper's second look sees the work (the fence in
-//    prepare, against the light one in notify). A producer that relied on a searcher is safe, too:
-//    the searcher finds the work, or sleeps after prepare, or finds other work, and then, if it was
-//    the last searcher, wakes another in its place. Where all others sleep it only looks for such
-//    work: a worker leaves none that it may run when it falls asleep, and other threads have a full
-//    fence between the work and the look for searchers, as it has before its own look.
+//    prepare, against the light one in published). A producer that relied on a searcher is safe,
+//    too: the searcher finds the work, or sleeps after prepare, or finds other work, and then, if
+//    it was the last searcher, wakes another in its place. Where all others sleep it only looks for
+//    such work: a worker leaves none that it may run when it falls asleep, and other threads have a
+//    full fence between the work and the look for searchers, as it has before its own look.
 //  - A worker's place that is given back loses none either, and needs no system call if all others
 //    sleep then: a fence of its own orders it with threads that are no workers, which have a full
 //    fence, and with workers that wake later.
-//  - notify without sleepers is a load and a branch. It wakes at most one.
+//  - Without idle workers the producer's part is a load and a branch.
 //  - A Wave makes at most one system call, whatever the number of workers that it wakes: they are a
 //    tree (wake_tree.hpp), so that the last of n is up after log n steps.
 //
@@ -54,7 +56,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,9 +70,6 @@ namespace atl::runtime {
 
 class Parking {
  public:
-  enum class Wake { notified, deadline };
-  using Deadline = std::chrono::steady_clock::time_point;
-
   // Workers are 0 to `workers` - 1, all busy. Chiplets are 0 to `chiplets` - 1.
   explicit Parking(int workers, int chiplets = 1);
 
@@ -104,9 +102,8 @@ class Parking {
   // The second look found something, so it does not sleep; this consumes a notify meanwhile.
   void cancel(int worker);
 
-  // Sleeps until notified, or until the deadline.
+  // Sleeps until notified.
   void commit(int worker);
-  Wake commit(int worker, Deadline deadline);
 
   // A thread that is no worker takes the place of a worker whose own thread has committed to
   // sleep: one of this chiplet if it can. Returns its rank, or kNobody.
@@ -127,14 +124,6 @@ class Parking {
   // In place of all three: the worker has work.
   void return_awake(int worker, Kind kind);
 
-  // A worker, after publishing work that every worker may run.
-  void notify(std::span<const int> nearest_first) {
-    detail::light_fence();                                             // [producer-fence]
-    const std::uint64_t word = word_.load(std::memory_order_relaxed);  // [producer-look]
-    if (detail::wants_wake(word)) [[unlikely]]
-      wake_one(nearest_first);
-  }
-
   // Sleepers that one thread wakes together. Each counts as a searcher once it is added, but none
   // runs before let_run: until then the caller waits for nothing that a worker has to do.
   class Wave {
@@ -152,7 +141,7 @@ class Parking {
     bool add(int worker);
     void let_run();
     // Whether one more piece of work that every worker may run needs a sleeper, by the word of all.
-    // The first piece relies on a searcher, as that of a `notify` does. Each further one may need a
+    // The first piece relies on a searcher, as a single one does. Each further one may need a
     // worker of its own: one search for all would wake their workers in a chain. (As injectglist of
     // Go, which starts as many as there are tasks and idle processors.)
     bool needs_sleeper(std::uint64_t word) {
@@ -168,7 +157,8 @@ class Parking {
     bool one_of_many_ = false;
   };
 
-  // The two halves of notify, for a producer that has the first one inline elsewhere.
+  // For a producer of work that every worker may run: it looks at the word after a light fence,
+  // then wakes one if the wave needs it.
   const std::atomic<std::uint64_t>& word() const { return word_; }
   int wake_one(std::span<const int> nearest_first, Wave& wave);
   int wake_one(std::span<const int> nearest_first) {

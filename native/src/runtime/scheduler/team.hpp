@@ -101,7 +101,7 @@ class Team {
   std::uint64_t next_seed();
   Governor& governor() { return *governor_; }
   Steered& steered() { return *steered_; }
-  Profiler& profiler() { return *profiler_; }
+  Profiler& profiler() const { return *profiler_; }
 
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
   // Throws RuntimeFault in a child of fork().

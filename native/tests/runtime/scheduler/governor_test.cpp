@@ -105,8 +105,9 @@ TEST(Meter, IsReadWhileItsWorkerGoesOn) {
 }
 
 TEST(MoreWork, IsTheDifferenceByType) {
-  const auto more =
-      atl::runtime::more_work({{1, 5, 1}, {3, 5, 1}, {4, 5, 1}}, {{1, 7, 2}, {2, 1, 1}, {4, 5, 1}});
+  const std::vector<atl::TypeWork> before{{1, 5, 1}, {3, 5, 1}, {4, 5, 1}};
+  const std::vector<atl::TypeWork> now{{1, 7, 2}, {2, 1, 1}, {4, 5, 1}};
+  const auto more = atl::runtime::more_work(before, now);
   ASSERT_EQ(more.size(), 2U);
   EXPECT_EQ(more[0].type, 1U);
   EXPECT_EQ(more[0].units, 2);

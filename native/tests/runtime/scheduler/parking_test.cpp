@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -19,11 +20,16 @@ namespace {
 
 using atl::detail::Deque;
 using atl::runtime::Parking;
-using Wake = Parking::Wake;
 using std::chrono::steady_clock;
 
-// Long over, so that a commit says whether there was a notification without ever sleeping.
-constexpr Parking::Deadline kLongAgo{std::chrono::seconds(-1)};
+// As a worker after publishing work that every worker may run: detail::published and what it calls.
+// Returns whom it has woken.
+int notify(Parking& parking, std::span<const int> nearest_first) {
+  atl::detail::light_fence();
+  Parking::Wave wave(parking);
+  const std::uint64_t idlers = parking.word().load(std::memory_order_relaxed);
+  return wave.needs_sleeper(idlers) ? parking.wake_one(nearest_first, wave) : Parking::kNobody;
+}
 
 class ParkingTest : public atl::test::WithFences {
  protected:
@@ -52,12 +58,12 @@ TEST_P(ParkingTest, CountsWhoSearchesAndWhoSleeps) {
 TEST_P(ParkingTest, WakesOneTheNearest) {
   Parking parking(3);
   for (int worker = 0; worker < 3; ++worker) go_to_sleep(parking, worker);
-  parking.notify(std::array{2, 0, 1});
+  ASSERT_EQ(notify(parking, std::array{2, 0, 1}), 2);
   EXPECT_EQ(parking.sleepers(), 2);
   EXPECT_EQ(parking.searchers(), 1);
-  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::deadline);
-  EXPECT_EQ(parking.commit(1, kLongAgo), Wake::deadline);
-  EXPECT_EQ(parking.commit(2, kLongAgo), Wake::notified);
+  parking.commit(2);  // returns
+  parking.cancel(0);
+  parking.cancel(1);
   EXPECT_EQ(parking.searchers(), 3);
 }
 
@@ -67,13 +73,11 @@ TEST_P(ParkingTest, WakesNobodyWhileSomebodySearchesAndTheLastSearcherWakesAnoth
   go_to_sleep(parking, 0);
   parking.start_search(1);
   parking.start_search(2);
-  parking.notify(kOrder);
-  EXPECT_EQ(parking.sleepers(), 1);
-  parking.end_search(1, kOrder);
-  EXPECT_EQ(parking.sleepers(), 1) << "it was not the last";
-  parking.end_search(2, kOrder);
+  EXPECT_EQ(notify(parking, kOrder), Parking::kNobody);
+  EXPECT_EQ(parking.end_search(1, kOrder), Parking::kNobody) << "it was not the last";
+  ASSERT_EQ(parking.end_search(2, kOrder), 0);
   EXPECT_EQ(parking.sleepers(), 0);
-  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::notified);
+  parking.commit(0);
   EXPECT_EQ(parking.searchers(), 1);
 }
 
@@ -110,38 +114,29 @@ TEST_P(ParkingTest, RestrictedWorkWakesWhoMayRunItWhoeverSearches) {
   for (int worker = 0; worker < 3; ++worker) go_to_sleep(parking, worker);
   parking.start_search(3);
   const auto allowed = [](int worker) { return worker == 1 || worker == 3; };
-  parking.notify_allowed(kOrder, allowed);
-  parking.notify_allowed(kOrder, allowed);
+  ASSERT_EQ(parking.notify_allowed(kOrder, allowed), 1);
+  EXPECT_EQ(parking.notify_allowed(kOrder, allowed), Parking::kNobody);
   EXPECT_EQ(parking.sleepers(), 2);
-  EXPECT_EQ(parking.commit(1, kLongAgo), Wake::notified);
-  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::deadline);
+  parking.commit(1);
+  parking.cancel(0);
   {
     Parking::Wave wave(parking);
     parking.notify_worker(2, wave);
-    EXPECT_EQ(parking.sleepers(), 0);
+    ASSERT_EQ(parking.sleepers(), 0);
     EXPECT_EQ(parking.futex_wakes(), 1U) << "the first one's";
   }
-  EXPECT_EQ(parking.commit(2, kLongAgo), Wake::notified);
+  parking.commit(2);
 }
 
 TEST_P(ParkingTest, CancelUsesUpANotification) {
   Parking parking(1);
   go_to_sleep(parking, 0);
-  parking.notify(std::array{0});
+  EXPECT_EQ(notify(parking, std::array{0}), 0);
   parking.cancel(0);
   EXPECT_EQ(parking.searchers(), 1);
   parking.prepare(0);
-  EXPECT_EQ(parking.commit(0, kLongAgo), Wake::deadline);
-}
-
-TEST_P(ParkingTest, SleepsUntilTheDeadline) {
-  Parking parking(1);
-  go_to_sleep(parking, 0);
-  const auto deadline = steady_clock::now() + std::chrono::milliseconds(3);
-  EXPECT_EQ(parking.commit(0, deadline), Wake::deadline);
-  EXPECT_GE(steady_clock::now(), deadline);
-  EXPECT_EQ(parking.searchers(), 1);
-  EXPECT_EQ(parking.sleepers(), 0);
+  ASSERT_EQ(notify(parking, std::array{0}), 0) << "it sleeps again";
+  parking.commit(0);
 }
 
 TEST_P(ParkingTest, NotifyAllWakesAll) {
@@ -181,12 +176,12 @@ TEST_P(ParkingTest, WakingAllTakesLogarithmicallyManySteps) {
   const std::uint64_t before = parking.futex_wakes();
   parking.notify_all();
   EXPECT_EQ(parking.futex_wakes() - before, 1U);
-  EXPECT_EQ(parking.sleepers(), 0);
+  ASSERT_EQ(parking.sleepers(), 0);
   // The worker whose turn it is, and how often it wakes others.
   std::uint64_t most = 0;
   for (int worker = 0; worker < kWorkers; ++worker) {
     const std::uint64_t others = parking.futex_wakes();
-    EXPECT_EQ(parking.commit(worker, kLongAgo), Wake::notified);
+    parking.commit(worker);
     most = std::max(most, parking.futex_wakes() - others);
   }
   EXPECT_EQ(most, 2U);
@@ -239,9 +234,8 @@ TEST(CombinedBarrier, NobodyWaitsForEver) {
   EXPECT_LE(runs.load(), kThreads * kTimes);
 }
 
-// Workers that go to sleep at once, and producers that wait until what they published is taken:
-// a lost wake-up leaves all of them waiting, and a sleeper's deadline tells, if nothing was taken
-// in all that time. (One worker may sleep long while the other does everything.)
+// Workers that go to sleep at once, and producers that wait until what they published is taken: a
+// lost wake-up leaves it there, and the producer's patience tells.
 class PingPong {
  public:
   static constexpr int kWorkers = 2;
@@ -274,8 +268,12 @@ class PingPong {
   void produce(Deque& deque) {
     for (Deque::Word round = 1; round <= kRounds; ++round) {
       deque.push(round);
-      parking_.notify(kOrder);
-      while (!deque.looks_empty() && !lost_.load()) std::this_thread::yield();
+      notify(parking_, kOrder);
+      const auto patience = steady_clock::now() + std::chrono::seconds(60);
+      while (!deque.looks_empty() && !lost_.load()) {
+        if (steady_clock::now() > patience) lost_.store(true);
+        std::this_thread::yield();
+      }
     }
   }
 
@@ -308,12 +306,10 @@ class PingPong {
       parking_.start_search(worker, worker % kChiplets);
       while (!take_one() && !over()) {
         parking_.prepare(worker);
-        const int before = taken_.load();
-        const auto patience = steady_clock::now() + std::chrono::seconds(60);
         if (anything()) {
           parking_.cancel(worker);
-        } else if (parking_.commit(worker, patience) == Wake::deadline) {
-          if (taken_.load() == before && anything()) lost_.store(true);
+        } else {
+          parking_.commit(worker);
         }
       }
       parking_.end_search(worker, kOrder);
