@@ -267,7 +267,7 @@ template <class Leave>
   leave(&yielding);
 }
 
-ATL_RT_RETURNS_BY_JUMP void Worker::yield_with_care(Turn turn) {
+void Worker::yield_with_care(Turn turn) {
   if (is_for_loop(turn)) {
     leave_as_yielded([=, this](After* after) { leave_for_loop(turn, after); });
   } else if (const Word next = own_next(turn, true)) {

@@ -40,9 +40,10 @@ extern "C" [[gnu::visibility("hidden")]] void atl_rt_arrived(void* passed) noexc
 #error "no context switch for this processor: configure with ATOLL_CONTEXT=boost"
 #endif
 
-// For a function that returns on another stack than it was called on, perhaps after many switches:
-// the CPU predicts a return from a stack of its own, where the other fibers have put newer
-// addresses. A jump it predicts from where it went before.
+// For a function that always switches before it returns: the CPU predicts a return from a stack of
+// its own, where the other fibers have put newer addresses. A jump it predicts from where it went
+// before. Not where the fibers return to one place, as those that yield often do, nor where most
+// calls do not switch: there a return is right, and a jump puts the CPU's stack out of step.
 #ifndef ATL_RT_RETURNS_BY_JUMP
 #define ATL_RT_RETURNS_BY_JUMP
 #endif

@@ -90,7 +90,7 @@ void count_begun(WorkerHead* worker, Word tag) {
   static_cast<Worker*>(worker)->team.domains.of(tag).count_begun();
 }
 
-ATL_RT_RETURNS_BY_JUMP void await_task(Job* job, Completion& completion) noexcept {
+void await_task(Job* job, Completion& completion) noexcept {
   Worker* const worker = Worker::here();
   if (worker != nullptr && !completion.done()) {
     const Word word = word_of(job, WordKind::job, worker->tag);
@@ -102,10 +102,7 @@ ATL_RT_RETURNS_BY_JUMP void await_task(Job* job, Completion& completion) noexcep
       Worker::here()->context = own;
     }
   }
-  // Completion::wait, which would be two more frames.
-  if (!completion.done()) {
-    runtime::suspend_inline([&](Waiter handle) { return completion.leave(handle); });
-  }
+  completion.wait();
 }
 
 // A task runs on workers only.
