@@ -1,7 +1,9 @@
 """One pass: all streams run their queries concurrently, each query once.
 
 The clock of a query stops when the engine's client has all rows. If that client is a call in
-another process (`HostedClient`), the rows come here only afterwards.
+another process (`HostedClient`), the rows come here only afterwards. A pass takes as long as at
+least one of its queries ran: what the bench does between two queries of a lone stream is its own
+time.
 
 A query that the server refuses, or that takes longer than its limit, does not end the pass. Its
 stream gets a new connection and goes on with the next query, and no stream starts it again. A
@@ -15,7 +17,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from atoll.engines.api import Client, HostedClient, QueryResult
@@ -46,7 +49,7 @@ class Unanswered:
 class Pass:
     answers: list[Answered]
     unanswered: list[Unanswered]
-    seconds: float  # of all streams together
+    seconds: float  # in which at least one query ran
     fault: Exception | None  # what ended it early
     suspect: str = ""  # the query during which the server was lost
 
@@ -84,13 +87,13 @@ def run_pass(
     `reconnect` gives a stream a new connection after a query has failed. It raises EngineFailed if
     the server did not survive the query. `failed` is called at each failure.
     """
-    running_streams = _Streams(sql, limit_s, host, reconnect)
+    clock = Clock(host)
+    running_streams = _Streams(sql, limit_s, host, reconnect, clock)
     threads = [
         # Daemons: after an interrupt, stopping the servers ends their wait.
         threading.Thread(target=running_streams.stream, args=(number, client, order), daemon=True)
         for number, (client, order) in enumerate(zip(streams, orders, strict=True))
     ]
-    began = host.monotonic()
     for thread in threads:
         thread.start()
     answers: list[Answered] = []
@@ -118,7 +121,38 @@ def run_pass(
     finally:
         running_streams.is_over.set()
     suspect = next(iter(running_streams.suspects), "")
-    return Pass(answers, unanswered, host.monotonic() - began, fault, suspect)
+    return Pass(answers, unanswered, clock.read(), fault, suspect)
+
+
+class Clock:
+    """Runs while at least one query does."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._lock = threading.Lock()
+        self._running = 0
+        self._since = 0.0
+        self._seconds = 0.0
+
+    @contextmanager
+    def query(self) -> Iterator[None]:
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            now = self._host.monotonic()
+            if self._running:
+                self._seconds += now - self._since
+            self._since = now
+            self._running += change
+
+    def read(self) -> float:
+        self._count(0)
+        return self._seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +161,7 @@ class _Streams:
     limit_s: float
     host: Host
     reconnect: Callable[[int], Client]
+    clock: Clock
     # Answers and failures, and for each stream the fault that ended it, or None.
     done: queue.SimpleQueue[Answered | Unanswered | Exception | None] = field(
         default_factory=queue.SimpleQueue
@@ -160,7 +195,8 @@ class _Streams:
         began = self.host.monotonic()
         self.out[number] = query, began
         try:
-            fetch = ask(sql, self.limit_s)
+            with self.clock.query():
+                fetch = ask(sql, self.limit_s)
             held = self.host.monotonic()
             self.out[number] = query, held  # fetching the rows has its own limit
             result = fetch()

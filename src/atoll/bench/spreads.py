@@ -69,6 +69,7 @@ def spread_summary(mine: Sequence[Course]) -> SpreadSummary | None:
 
 def _course(ran: SchedulerRan, pass_s: float) -> Course:
     state = ran.state
+    # Slightly late: a pass's seconds lack what the bench did between two queries.
     began = state.seconds - pass_s
     # The first spread counts from the opening, which happened slightly earlier. Rounding could put
     # a change at the very end behind it.

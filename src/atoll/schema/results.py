@@ -152,7 +152,7 @@ class PassDone(Record):
     record: Literal["pass"] = "pass"
     block: Block
     label: str
-    seconds: Seconds  # wall time of the whole pass, all streams
+    seconds: Seconds  # in which at least one of its queries ran
 
 
 class SchedulerState(Record):

@@ -24,7 +24,7 @@ class Interval(Record):
 class Measured(Record):
     """Seconds of one query (or of the whole pass) under one entrant, one value per block."""
 
-    query: str  # 'q1', or 'pass' for the wall time of the whole pass
+    query: str  # 'q1', or 'pass' for the time in which a query ran
     median_s: float
     interval: Interval | None  # of the median; None below 5 blocks
     min_s: float

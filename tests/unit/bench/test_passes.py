@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from atoll.bench.passes import run_pass
+from atoll.bench.passes import Clock, run_pass
 from atoll.bench.runner import Bench
 from atoll.engines.api import QueryResult
 from atoll.schema.base import Record
@@ -34,7 +34,22 @@ def test_the_clock_stops_when_the_rows_are_held() -> None:
     assert ran.fault is None
     assert [one.seconds for one in ran.answers] == [2.0, 2.0]
     assert [len(one.result.rows) for one in ran.answers] == [1, 1]
-    assert ran.seconds == 14.0
+    assert ran.seconds == 4.0
+
+
+def test_a_pass_takes_as_long_as_a_query_runs() -> None:
+    host = FakeHost(IDLE)
+    clock = Clock(host)
+    with clock.query():
+        host.sleep(2)
+        with clock.query():
+            host.sleep(1)
+        host.sleep(4)
+    host.sleep(100)
+    assert clock.read() == 7.0
+    with clock.query():
+        host.sleep(2)
+        assert clock.read() == 9.0
 
 
 def test_a_pass_is_done_when_its_cluster_was_looked_at() -> None:

@@ -27,8 +27,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -101,7 +100,8 @@ class ProfilingBackend(Backend, Protocol):
 
 
 class Server:
-    """Accepts connections. Each has two threads: one for the connection and one for its query."""
+    """Accepts connections. Each has two threads: one answers, and runs the query itself, since to
+    hand it over would take longer than the bench may; one waits for the client to hang up."""
 
     def __init__(self, backend: Backend, path: str) -> None:
         self._backend = backend
@@ -135,34 +135,55 @@ class Server:
             ).start()
 
     def _serve(self, connection: socket.socket, name: str) -> None:
+        running: list[str] = []  # the ticket of the request that is being answered
+        # The last result by its ticket, until the client asks for its values.
+        held: dict[str, Result] = {}
         with (
             connection,
             connection.makefile("rb") as lines,
-            ThreadPoolExecutor(1, thread_name_prefix=name) as worker,
+            self._cancelling(connection, running),
             contextlib.suppress(ConnectionError),  # the client is gone
         ):
             number = 0
-            # The last result by its ticket, until the client asks for its values.
-            held: dict[str, Result] = {}
             try:
                 while line := lines.readline(MAX_LINE_BYTES):
                     number += 1
-                    answer = self._answer(connection, line, worker, held, f"{name}-{number}")
-                    if answer is None:
-                        return
+                    running.append(f"{name}-{number}")
+                    try:
+                        answer = self._answer(line, held, running[0])
+                    finally:
+                        running.clear()
                     connection.sendall(answer)
             finally:
                 self._release(held)
 
-    def _answer(
-        self,
-        connection: socket.socket,
-        line: bytes,
-        worker: ThreadPoolExecutor,
-        held: dict[str, Result],
-        ticket: str,
-    ) -> bytes | None:
-        """The answer to one request. None if the client hung up before."""
+    @contextlib.contextmanager
+    def _cancelling(self, connection: socket.socket, running: list[str]) -> Iterator[None]:
+        """Cancels what runs inside once the client has hung up."""
+        ended, end = socket.socketpair()
+
+        def watch() -> None:
+            poller = select.poll()
+            poller.register(ended, select.POLLHUP)
+            poller.register(connection, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+            poller.poll()
+            poller.unregister(connection)
+            while True:
+                for ticket in running[:]:
+                    self._backend.cancel(ticket)
+                if poller.poll(CANCEL_AGAIN_S * 1e3):
+                    return
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            end.close()
+            watcher.join()
+            ended.close()
+
+    def _answer(self, line: bytes, held: dict[str, Result], ticket: str) -> bytes:
         try:
             request = json.loads(line)
             sql = str(request["sql"]) if request["do"] in ("execute", "profile") else ""
@@ -174,16 +195,11 @@ class Server:
                 "profile": lambda: self._profile(sql, ticket),
                 "scheduler": self._scheduler,
             }
-            job = worker.submit(tasks[request["do"]])
+            task = tasks[request["do"]]
         except (ValueError, TypeError, KeyError) as fault:
             return encode_error(f"not a request: {fault!r}")
-        if _hung_up_before(connection, job):
-            while not job.done():
-                self._backend.cancel(ticket)
-                time.sleep(CANCEL_AGAIN_S)
-            return None
         try:
-            return job.result()
+            return task()
         except Exception as fault:  # the client receives any fault of the engine
             return encode_error(fault)
 
@@ -229,23 +245,6 @@ class Server:
             raise EngineFailed("the engine schedules its tasks itself")
         state = self._backend.scheduler()
         return encode({"ok": True, "scheduler": state.model_dump(mode="json")})
-
-
-def _hung_up_before(connection: socket.socket, job: Future[bytes]) -> bool:
-    """Wait for the job. True if the client hangs up first."""
-    wake, woken = socket.socketpair()
-    with wake, woken:
-
-        def done(_: Future[bytes]) -> None:
-            with contextlib.suppress(OSError):  # closed: nobody waits
-                wake.send(b"x")
-
-        job.add_done_callback(done)
-        poller = select.poll()
-        poller.register(woken, select.POLLIN)
-        poller.register(connection, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
-        poller.poll()
-        return not job.done()
 
 
 def sql_host_argv(backend: str, socket_path: str, config: str) -> tuple[str, ...]:
