@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.host.local import LocalHost
+from atoll.host.programs import ProgramFiles
 from atoll.inspect.malloc import MallocFiles, look_at_malloc
 from atoll.inspect.preload import effect_of, look_at_program
 from atoll.schema.advice import PreloadEffect
@@ -277,15 +278,34 @@ def test_what_a_preload_will_change_is_known_before_the_start(
 ) -> None:
     """The forecast from the files is what the process with the preload then shows."""
     library = str(allocators / "libjemalloc.so.2")
-    also: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
     if program == "python":
         argv = PYTHON
     elif program == "duckdb":
         argv = [*PYTHON[:2], f"import duckdb; {PYTHON[2]}"]
-        also = DuckDBEngine().malloc_files(LocalHost())[1:]
+        libraries = DuckDBEngine().malloc_files(LocalHost()).libraries
     else:
         source = SAY_READY + (OWN_MALLOC if program == "own" else "") + f"int main() {{ {WAIT} }}"
         argv = [compiled(source, tmp_path / program, *["-static"] * (program == "static"))]
-    forecast = look_at_program(LocalHost(), argv[0], library=library, also=also).preload
+    files = ProgramFiles(argv[0], libraries)
+    forecast = look_at_program(LocalHost(), files, library=library).preload
     assert forecast.effect is effect, forecast
     assert effect_of(look(argv, tmp_path, preload=library), jvm=False).effect is effect
+
+
+@pytest.mark.parametrize("how", ["linker", "audit"])
+def test_nothing_that_a_program_names_is_run(how: str, tmp_path: Path) -> None:
+    """As ldd(1) warns: a program can name its own dynamic linker, and libraries that audit it."""
+    ran = tmp_path / "ran"
+    if how == "linker":
+        own = tmp_path / "ld-linux-x86-64.so.2"
+        own.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        own.chmod(0o755)
+        flag = f"-Wl,--dynamic-linker={own}"
+    else:
+        source = f"""#include <fcntl.h>
+            extern "C" unsigned la_version(unsigned v) {{ creat("{ran}", 0600); return v; }}"""
+        flag = f"-Wl,--audit={compiled(source, tmp_path / 'audit.so', '-shared', '-fPIC')}"
+    program = compiled("int main() {}", tmp_path / "program", flag)
+    found = look_at_program(LocalHost(), ProgramFiles(program)).preload
+    assert found.effect is PreloadEffect.UNKNOWN and not ran.exists(), found

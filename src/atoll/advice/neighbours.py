@@ -12,6 +12,7 @@ from contextlib import suppress
 from atoll.host.api import Host
 from atoll.inspect.processes import process_table
 from atoll.schema.advice import Neighbour
+from atoll.schema.text import printable
 
 _KNOBS_OF_TUNED = ("numa-balancing", "thp-enabled", "governor", "zone-reclaim")
 # comm -> (what it turns, what it does and what to do about it)
@@ -79,7 +80,9 @@ def _service(host: Host, pid: int | None) -> list[Neighbour]:
     if unit is None:
         return []
     does = "its unit may set CPUAffinity=, NUMAPolicy=, AllowedCPUs= and AllowedMemoryNodes="
-    return [Neighbour(name=f"systemd ({unit[1]})", turns=("threads", "memory"), does=does)]
+    return [
+        Neighbour(name=printable(f"systemd ({unit[1]})"), turns=("threads", "memory"), does=does)
+    ]
 
 
 def _tuned_profile(host: Host) -> str:

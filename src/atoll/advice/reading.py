@@ -7,6 +7,7 @@ policy and the preload with which it would start, whether they are inherited or 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,11 +18,11 @@ from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.host.environment import virtualization
 from atoll.host.procfs import status_field
-from atoll.host.programs import find_program
+from atoll.host.programs import ProgramFiles, find_program
 from atoll.inspect.jvm import is_jvm
 from atoll.inspect.malloc import look_at_malloc
 from atoll.inspect.policy import plain, process_policy
-from atoll.inspect.preload import Program, effect_of, is_openmp, look_at_program
+from atoll.inspect.preload import effect_of, is_openmp, look_at_program
 from atoll.inspect.processes import environment
 from atoll.inspect.targets import find_processes, refuse_foreign
 from atoll.inspect.thread_look import look_at_threads
@@ -39,6 +40,7 @@ from atoll.schema.plan import (
     Plan,
     TaskThreads,
 )
+from atoll.schema.text import one_line, printable
 
 if TYPE_CHECKING:
     from atoll.schema.profile import Profile
@@ -47,6 +49,7 @@ KNOBS = (
     *("numa-balancing", "thp-enabled", "thp-defrag", "zone-reclaim", "governor"),
     "weighted-interleave",
 )
+_FREQUENCY_DRIVER = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"
 _TIMEOUT_S = 10.0
 _BINDINGS = {
     **dict.fromkeys(("spread", "true"), Placement.SPARSE),
@@ -86,12 +89,12 @@ def read_situation(
         machine=machine,
         subject=subject,
         workload=workload,
-        kernel=kernel_version(release(host)),
         knobs=present(host, KNOBS),
         root=host.user_id() == 0,
         policy_fault=limits.policy,
         knobs_fault=limits.knobs,
         virtual=virtualization(host, _text(host, "/proc/cpuinfo")) not in ("", "none"),
+        frequency_driver=_text(host, _FREQUENCY_DRIVER).strip(),
         mallocs=tuple(mallocs),
         churn_ns=churn_ns(profile) if profile is not None else {},
     )
@@ -99,12 +102,6 @@ def read_situation(
 
 def release(host: Host) -> str:
     return _text(host, "/proc/sys/kernel/osrelease").strip()
-
-
-def kernel_version(text: str) -> tuple[int, int]:
-    """(6, 12) of '6.12.1-amd64'; (0, 0) if it cannot be read."""
-    match = re.match(r"(\d+)\.(\d+)", text)
-    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def churn_ns(profile: Profile) -> dict[str, float]:
@@ -180,12 +177,16 @@ def read_command(host: Host, command: Sequence[str], mallocs: Mapping[str, str])
         raise UsageError(f"{words[0]}: {fault}") from None
     if done.returncode:
         raise UsageError(_said(done.stderr))
-    state = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
-    preload = state.get("env", "unchanged")
+    # An argument may contain lines that look like those above it.
+    head, _, started = done.stdout.removesuffix("\n").partition("\ncommand  ")
+    if not started:
+        raise UsageError(f"{shlex.join(command)}: starts no program; name one to advise on")
+    state = dict(line.split(maxsplit=1) for line in head.splitlines())
+    preload = state["env"]
     if preload == "unchanged":
         preload = host.variable("LD_PRELOAD")
     subject = Subject(
-        name=" ".join(command),
+        name=one_line(shlex.join(command)),
         cpus=frozenset(parse_cpulist(state["cpus"])),
         policy=_policy(state["memory"]),
         malloc=_malloc_in(preload),
@@ -194,21 +195,27 @@ def read_command(host: Host, command: Sequence[str], mallocs: Mapping[str, str])
     )
     if not command:
         return replace(subject, binding_fault="name the program: OpenMP programs can be bound")
-    program = look_at_program(
-        host, state["command"].split()[0], library=next(iter(mallocs.values()), "")
-    )
-    return _with_program(subject, program)
+    files = ProgramFiles(_program(started, command), folders=host.variable("LD_LIBRARY_PATH"))
+    program = look_at_program(host, files, library=_any(mallocs))
+    unbound = "" if program.openmp else _NO_OPENMP
+    return replace(subject, preload=program.preload, binding_fault=unbound)
 
 
-def _with_program(subject: Subject, program: Program) -> Subject:
-    fault = "" if program.openmp else _NO_OPENMP
-    return replace(subject, preload=program.preload, binding_fault=fault)
+def _any(mallocs: Mapping[str, str]) -> str:
+    """The library of one of them: whether a preload is effective does not depend on which."""
+    return next(iter(mallocs.values()), "")
+
+
+def _program(started: str, command: Sequence[str]) -> str:
+    """The program's path, which may contain blanks; atoll-exec prints its arguments behind it."""
+    endings = ("".join(f" {word}" for word in command[at:]) for at in range(1, len(command)))
+    return started.removesuffix(next(filter(started.endswith, endings), ""))
 
 
 def _policy(text: str) -> str:
     """'interleave: 0-1' of atoll-exec as numa_maps writes it."""
     mode, _, nodes = text.partition(": ")
-    if mode.startswith("default"):
+    if mode.startswith(("default", "unknown")):  # unknown: some containers refuse to tell
         return DEFAULT_POLICY
     mode = _POLICIES.get(mode, mode)
     return f"{mode}:{nodes}" if nodes else mode
@@ -250,7 +257,7 @@ def read_process(host: Host, pid: int) -> Subject:
     bound = environment(host, pid).get("OMP_PROC_BIND", "").lower()
     return Subject(
         kind=SubjectKind.PROCESS,
-        name=f"pid {pid} ({status_field(status, 'Name')})",
+        name=printable(f"pid {pid} ({status_field(status, 'Name')})"),
         cpus=frozenset[int]().union(*masks),
         policy=policy,
         malloc=malloc,
@@ -278,16 +285,15 @@ def read_engine(
     host: Host,
     plan: Plan,
     traits: EngineTraits,
-    files: Sequence[str],
+    files: ProgramFiles | None,
     mallocs: Mapping[str, str],
     machine: Machine,
 ) -> Subject:
-    """As `atoll up` starts it by this plan. `files`: its program, then its libraries; empty if it
-    is not installed."""
+    """As `atoll up` starts it by this plan. `files`: None if it is not installed, or does not name
+    them."""
     slot = plan.slots[0]
-    if files:
-        library = next(iter(mallocs.values()), "")
-        preload = look_at_program(host, files[0], library=library, also=files[1:]).preload
+    if files is not None:
+        preload = look_at_program(host, files, library=_any(mallocs)).preload
     elif traits.jvm or traits.own_malloc:
         why = traits.own_malloc or "a JVM's heap is not allocated with malloc"
         preload = Preload(effect=PreloadEffect.PARTIAL, why=why)

@@ -42,6 +42,7 @@ class Situation:
     policy_fault: str = ""  # why no memory policy can be set here
     knobs_fault: str = ""  # why no knob can be set here, by any user
     virtual: bool = False
+    frequency_driver: str = ""  # of cpufreq
     mallocs: tuple[str, ...] = ()  # those that can be preloaded
     churn_ns: Mapping[str, float] = field(default_factory=dict)  # one operation, as measured here
     # By tuner: the value that will be in force, of the lines decided before.
@@ -79,6 +80,11 @@ class Situation:
     def spans(self) -> bool:
         """One instance runs on several nodes."""
         return len(self.own_nodes) > 1
+
+    @property
+    def spans_cpus(self) -> bool:
+        """One instance runs on all nodes that have CPUs; the others are memory only."""
+        return {*self.own_nodes, *self.memory_only} == set(self.nodes)
 
     @property
     def own_chiplets(self) -> int:

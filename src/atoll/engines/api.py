@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from atoll.engines.explained import Reasons
 from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
+from atoll.host.programs import ProgramFiles
 from atoll.schema.deployment import Access, ProcessSpec
 from atoll.schema.operators import QueryProfile
 from atoll.schema.plan import EngineTraits, Plan
@@ -267,9 +268,8 @@ class PortedEngine(Engine, Protocol):
 class AllocatingEngine(Engine, Protocol):
     """An engine whose files show whether a preloaded malloc would serve it."""
 
-    def malloc_files(self, host: Host) -> tuple[str, ...]:
-        """Its program, then the libraries that it loads while it runs. Raises EngineFailed if it
-        is not installed."""
+    def malloc_files(self, host: Host) -> ProgramFiles:
+        """Raises EngineFailed if it is not installed."""
         ...
 
 

@@ -33,6 +33,7 @@ from atoll.engines.facts import EngineFacts
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import AtollError, EngineFailed, UsageError
 from atoll.host.api import Host
+from atoll.host.programs import ProgramFiles
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import Scheduler
@@ -94,14 +95,14 @@ def located(engine: Engine, host: Host) -> Installation:
     return _returned(engine, "locate", Installation, host)
 
 
-def malloc_files(engine: Engine, host: Host) -> tuple[str, ...]:
-    """Empty if the engine does not name them, or is not installed."""
+def malloc_files(engine: Engine, host: Host) -> ProgramFiles | None:
+    """None if the engine does not name them, or is not installed."""
     if not isinstance(engine, AllocatingEngine):
-        return ()
+        return None
     try:
-        return _returned(engine, "malloc_files", tuple, host)
+        return _returned(engine, "malloc_files", ProgramFiles, host)
     except EngineFailed:
-        return ()
+        return None
 
 
 def configured(engine: ConfigurableEngine, tree: UserTree) -> Engine:

@@ -1,10 +1,20 @@
-"""Finds Atoll's own programs: next to this interpreter, where pip puts them, else on the PATH."""
+"""Where programs are; Atoll's own next to this interpreter, where pip puts them, or on the PATH."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFiles:
+    """The paths of a program and of what it loads."""
+
+    program: str
+    libraries: tuple[str, ...] = ()  # those that it loads while it runs
+    folders: str = ""  # of its other libraries, as its LD_LIBRARY_PATH has them
 
 
 def find_program(name: str) -> str | None:

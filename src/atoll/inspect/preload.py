@@ -3,7 +3,10 @@
 `/lib64/ld-linux-x86-64.so.2 --preload LIB --list PROGRAM` lets the dynamic linker load what it
 would load, and print it (ld.so(8)). The files that it lists are then read as `atoll.inspect.malloc`
 reads those of a process. What a program loads later (dlopen) is not listed, so callers may name
-such libraries. A program that allocates by mmap alone goes unnoticed.
+such libraries (`ProgramFiles`). A program that allocates by mmap alone goes unnoticed.
+
+A file can name a dynamic linker and audit libraries of its own, which then run, as under ldd(1).
+Atoll runs only the linkers of the system's folders, and lists no program that asks for an audit.
 """
 
 from __future__ import annotations
@@ -13,14 +16,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from atoll.host.api import Host
-from atoll.inspect.elf import PT_INTERP, Elf, ElfFault
+from atoll.host.programs import ProgramFiles
+from atoll.inspect.elf import DT_AUDIT, DT_DEPAUDIT, PT_INTERP, Elf, ElfFault
 from atoll.inspect.link_map import open_elf
 from atoll.inspect.malloc import FileFacts, MallocFiles, is_allocator
 from atoll.schema.advice import Preload, PreloadEffect
 from atoll.schema.inspection import MallocLook
 
 _LISTED = re.compile(r"^\s+(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
-_LINKER = re.compile(r"^/\S+/ld-linux[\w.-]*$")  # glibc's; others have no --list
+# glibc's, in the system's folders; others have no --list.
+_LINKER = re.compile(r"/(?:usr/)?lib(?:64|32|x32)?/(?:[\w-]+/)?ld-linux[\w-]*\.so\.\d+")
 _JVM = "a JVM's heap is not allocated with malloc"
 _TIMEOUT_S = 10.0
 
@@ -31,31 +36,34 @@ class Program:
     openmp: bool = False  # it is linked to an OpenMP runtime
 
 
-def look_at_program(
-    host: Host, path: str, *, library: str = "", also: Sequence[str] = ()
-) -> Program:
-    """What preloading `library` ('' if none can be loaded) would change in the program at `path`.
+def look_at_program(host: Host, files: ProgramFiles, *, library: str = "") -> Program:
+    """What preloading `library` ('' if none can be loaded) would change in the program.
 
-    `also`: libraries that the program loads later. Raises nothing: what is unreadable is unknown.
+    Raises nothing: what is unreadable is unknown.
     """
+    path = files.program
     try:
         elf, path = _program(host, path)
+        linker = _interpreter(elf)
+        audited = not elf.tags.keys().isdisjoint((DT_AUDIT, DT_DEPAUDIT))
     except OSError as fault:
         return _program_unknown(f"{path}: {fault.strerror}")
     except ElfFault as fault:
         return _program_unknown(f"{path}: {fault}")
-    linker = _interpreter(elf)
     if not linker:
         return _effect(PreloadEffect.NONE, "it is statically linked: it loads nothing")
-    if not _LINKER.match(linker):
-        return _program_unknown(f"its dynamic linker is {linker}, which cannot list what it loads")
-    loaded = _list(host, linker, path, library)
+    if not _LINKER.fullmatch(linker):
+        return _program_unknown(f"Atoll does not run its dynamic linker, {linker}")
+    if audited:
+        return _program_unknown("it has its dynamic linker audited, by a library that would run")
+    preload = ("--preload", library) if library else ()
+    loaded = _list(host, (linker, *preload, "--list", path), files.folders)
     openmp = any(is_openmp(_name(one)) for one in loaded)
     if _name(path) == "java" or any(_name(one) == "libjvm.so" for one in loaded):
         return _effect(PreloadEffect.PARTIAL, _JVM, openmp=openmp)
     if loaded and library and library not in loaded:
         return _effect(PreloadEffect.NONE, f"the dynamic linker does not load {library}")
-    return _judged(host, path, [*loaded, *also], openmp=openmp)
+    return _judged(host, path, loaded, files.libraries, openmp=openmp)
 
 
 def is_openmp(library: str) -> bool:
@@ -85,17 +93,21 @@ def effect_of(look: MallocLook, *, jvm: bool) -> Preload:
     return Preload(effect=PreloadEffect.NONE, why=why)
 
 
-def _judged(host: Host, path: str, files: Sequence[str], *, openmp: bool) -> Program:
+def _judged(
+    host: Host, path: str, loaded: Sequence[str], also: Sequence[str], *, openmp: bool
+) -> Program:
     cache = MallocFiles(host)
     own = _facts(cache, path)
     if own is not None and own.definitions:
         why = "it has its own malloc, which comes first"
         return _effect(PreloadEffect.NONE, why, openmp=openmp)
-    for file in [path, *files]:
+    for file in (path, *loaded, *also):
         facts = own if file == path else _facts(cache, file)
         if facts is not None and facts.bundled and not is_allocator(_name(file)):
             why = f"{_name(file)} has its own {facts.bundled}"
             return _effect(PreloadEffect.PARTIAL, why, openmp=openmp)
+    if not loaded:
+        return _program_unknown("its dynamic linker does not find all that it loads")
     why = f"{_name(path)} and its libraries call malloc"
     return _effect(PreloadEffect.EFFECTIVE, why, openmp=openmp)
 
@@ -106,8 +118,9 @@ def _program(host: Host, path: str) -> tuple[Elf, str]:
     if head.startswith(b"#!"):
         words = head.partition(b"\n")[0][2:].decode(errors="replace").split()
         interpreter = words[0] if words else ""
-        if _name(interpreter) == "env" and len(words) > 1:
-            interpreter = _on_path(host, words[1])
+        if _name(interpreter) == "env":
+            named = (word for word in words[1:] if word[0] != "-" and "=" not in word)
+            interpreter = _on_path(host, next(named, ""))
         if not interpreter:
             raise ElfFault("is a script whose interpreter was not found")
         return open_elf(host, interpreter), interpreter
@@ -126,12 +139,12 @@ def _interpreter(elf: Elf) -> str:
     return elf.bytes_at(segment.offset, segment.file_bytes).rstrip(b"\0").decode(errors="replace")
 
 
-def _list(host: Host, linker: str, path: str, library: str) -> list[str]:
+def _list(host: Host, argv: Sequence[str], folders: str) -> list[str]:
     """What the linker would load; empty if it cannot, as for a library in a folder of its own that
     only the program's launcher knows."""
-    preload = ["--preload", library] if library else []
+    env = {"LD_LIBRARY_PATH": folders} if folders else {}  # not LD_AUDIT, which runs a library
     try:
-        done = host.run([linker, *preload, "--list", path], timeout_s=_TIMEOUT_S, env={})
+        done = host.run(argv, timeout_s=_TIMEOUT_S, env=env)
     except (OSError, TimeoutError):
         return []
     return _LISTED.findall(done.stdout) if done.returncode == 0 else []

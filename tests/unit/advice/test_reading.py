@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from atoll.advice import reading
 from atoll.advice.allocators import allocators
 from atoll.advice.neighbours import neighbours
 from atoll.advice.reading import (
-    kernel_version,
     read_command,
     read_engine,
     read_limits,
@@ -22,7 +22,9 @@ from atoll.advice.situation import DEFAULT_POLICY
 from atoll.advice.system_rules import TUNERS
 from atoll.errors import UsageError
 from atoll.host.processes import Finished
+from atoll.host.programs import ProgramFiles
 from atoll.host.topology import read_machine
+from atoll.inspect.preload import Program
 from atoll.plan import make_plan
 from atoll.schema.advice import Workload
 from atoll.schema.plan import Placement
@@ -33,15 +35,18 @@ from tests.parts.knobs import FILES, Kernel
 from tests.parts.paths import GOLDEN
 from tests.parts.plan import DISTRIBUTED
 
-DRY = "cpus     0-1\nmemory   {}\nthp      {}\nenv      {}\ncommand  /bin/prog --size 3\n"
+DRY = "cpus     0-1\nmemory   {}\nthp      {}\nenv      {}\ncommand  {}\n"
 
 
 def launcher(
-    memory: str = "default (first touch)", thp: str = "as the system has it", env: str = "unchanged"
+    memory: str = "default (first touch)",
+    thp: str = "as the system has it",
+    env: str = "unchanged",
+    command: str = "/bin/prog --size 3",
 ) -> FakeHost:
     def on_run(argv: Sequence[str]) -> Finished:
         assert "--dry-run" in argv
-        return Finished(0, DRY.format(memory, thp, env), "")
+        return Finished(0, DRY.format(memory, thp, env, command), "")
 
     return FakeHost(on_run=on_run, variables={"OMP_PROC_BIND": "close"})
 
@@ -63,12 +68,44 @@ def test_a_command_inherits_its_state() -> None:
         ("weighted-interleave: 0,2", "weighted interleave:0,2"),
         ("preferred: 1", "prefer:1"),
         ("local", "local"),
+        ("unknown (get_mempolicy: Operation not permitted)", DEFAULT_POLICY),
     ],
 )
 def test_a_command_has_the_policy_of_its_launcher(memory: str, policy: str) -> None:
     host = launcher(memory, "disabled", "LD_PRELOAD=/usr/lib/libtbbmalloc_proxy.so.2:/x.so")
     found = read_command(host, ["atoll-exec", "-i", "0-1", "--", "prog"], {})
     assert (found.policy, found.malloc, found.may_have_thp) == (policy, "tbbmalloc", False)
+
+
+@pytest.mark.parametrize(
+    ("started", "command", "name"),
+    [
+        ("/bin/prog a b", ["prog", "a b"], "prog 'a b'"),
+        ("/my tools/prog -c x", ["/my tools/prog", "-c", "x"], "'/my tools/prog' -c x"),
+        ("/bin/prog x\ncpus = 3\nmemory\n", ["prog", "x\ncpus = 3\nmemory\n"], "prog 'x cpus ="),
+        ("/my tools/prog 0", ["atoll-exec", "-C", "0", "prog", "0"], "atoll-exec -C 0 prog 0"),
+        ("/bin/prog", ["prog"], "prog"),
+    ],
+)
+def test_a_program_is_told_from_its_arguments(
+    started: str, command: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def look(host: object, files: ProgramFiles, *, library: str) -> Program:
+        looked.append(files.program)
+        return Program(parts.EFFECTIVE)
+
+    monkeypatch.setattr(reading, "look_at_program", look)
+    found = read_command(launcher(command=started), command, {})
+    assert looked == [started.partition("/prog")[0] + "/prog"]
+    assert sorted(found.cpus) == [0, 1] and found.name.startswith(name)
+
+
+def test_options_that_start_nothing_are_told() -> None:
+    host = FakeHost(on_run=lambda argv: Finished(0, "atoll-exec 1.0\n", ""))
+    with fails(UsageError, program="atoll-exec --version"):
+        read_command(host, ["atoll-exec", "--version"], {})
 
 
 def test_a_command_that_cannot_start_is_one_line() -> None:
@@ -79,7 +116,7 @@ def test_a_command_that_cannot_start_is_one_line() -> None:
 
 def test_a_situation_has_the_knobs_that_are_there() -> None:
     found = read_situation(
-        Kernel(FILES | {"/proc/sys/kernel/osrelease": "6.12.1-amd64\n"}),
+        Kernel(FILES | {"/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver": "acpi-cpufreq\n"}),
         parts.TWO,
         parts.subject(parts.TWO),
         Workload.UNKNOWN,
@@ -87,12 +124,8 @@ def test_a_situation_has_the_knobs_that_are_there() -> None:
         limits=read_limits(Kernel(), parts.TWO),
     )
     assert found.knobs["numa-balancing"] == "1" and found.knobs["thp-enabled"] == "madvise"
-    assert found.kernel == (6, 12) and found.mallocs == ("jemalloc",) and not found.root
-
-
-@pytest.mark.parametrize(("text", "version"), [("6.1.0-30", (6, 1)), ("odd", (0, 0))])
-def test_the_kernels_version(text: str, version: tuple[int, int]) -> None:
-    assert kernel_version(text) == version
+    assert found.frequency_driver == "acpi-cpufreq" and found.mallocs == ("jemalloc",)
+    assert not found.root
 
 
 def test_limits_of_a_container() -> None:
@@ -141,7 +174,7 @@ def test_the_planner_and_the_advice_agree(path: Path) -> None:
     """What `atoll plan` chooses for a distributed engine's memory, the advice leaves alone."""
     machine = read_machine(str(path))
     plan = make_plan(machine, DISTRIBUTED, "auto")
-    subject = read_engine(FakeHost(), plan, DISTRIBUTED, (), {}, machine)
+    subject = read_engine(FakeHost(), plan, DISTRIBUTED, None, {}, machine)
     situation = parts.situation(machine, subject)
     memory = next(line for line in decide(TUNERS, situation) if line.tuner == "memory")
     # With all CPUs on one of several nodes, the plan trusts first touch, and the advice does not.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,13 @@ from tests.parts.faults import check_complaint
 Capture = pytest.CaptureFixture[str]
 
 
-def document(capsys: Capture, *arguments: str) -> Advice:
+def document_text(capsys: Capture, *arguments: str) -> str:
     assert run(["advise", "--json", *arguments]) == 0
-    return parse(Advice, capsys.readouterr().out, where="stdout")
+    return capsys.readouterr().out
+
+
+def document(capsys: Capture, *arguments: str) -> Advice:
+    return parse(Advice, document_text(capsys, *arguments), where="stdout")
 
 
 @pytest.mark.parametrize(
@@ -73,12 +79,36 @@ def test_a_command_under_atoll_exec_shows_its_own_state(capsys: Capture) -> None
 
 
 def test_a_plan_of_another_machine_is_refused(tmp_path: Path, capsys: Capture) -> None:
-    assert run(["advise", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out) | {"machine_id": "0" * 16}
+    document = json.loads(document_text(capsys)) | {"machine_id": "0" * 16}
     path = tmp_path / "advice.json"
     path.write_text(json.dumps(document))
     assert run(["apply", "--plan", str(path)]) == 2
     check_complaint(capsys.readouterr().err, path=path)
+
+
+def test_what_a_plan_cannot_change_is_said(tmp_path: Path, capsys: Capture) -> None:
+    document = json.loads(document_text(capsys))
+    for line in document["lines"]:
+        line |= {"advised": line["current"], "supported": "yes", "obstacle": ""}
+    path = tmp_path / "advice.json"
+    path.write_text(json.dumps(document))
+    assert run(["apply", "--plan", str(path)]) == 0
+    assert capsys.readouterr() == ("", "atoll: nothing to change\n")
+    document["lines"][0] |= {"advised": "x", "supported": "no", "obstacle": "no \x1b[31mnames"}
+    path.write_text(json.dumps(document))
+    assert run(["apply", "--plan", str(path)]) == 0
+    said = "atoll: threads: x is not possible here: no \ufffd[31mnames\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_name_of_a_process_does_not_control_the_terminal(tmp_path: Path, capsys: Capture) -> None:
+    program = shutil.copy("/bin/sleep", tmp_path / "a\x1b[31m")
+    with subprocess.Popen([program, "60"]) as sleeper:
+        try:
+            assert run(["advise", "--pid", str(sleeper.pid)]) == 0
+        finally:
+            sleeper.kill()
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_advice_to_leave_it_applies_to_nothing(capsys: Capture) -> None:

@@ -22,6 +22,7 @@ from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
+from atoll.host.programs import ProgramFiles
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import EngineTraits, Plan, TaskThreads
 from atoll.schema.results import Scheduler
@@ -73,12 +74,12 @@ class DuckDBEngine:
             connect(workers=1).close()  # raises the reason if it does not work with this DuckDB
         return Installation(importlib.metadata.version("duckdb"), home=spec.origin)
 
-    def malloc_files(self, host: Host) -> tuple[str, ...]:
+    def malloc_files(self, host: Host) -> ProgramFiles:
         """See `atoll.engines.api.AllocatingEngine`."""
         spec = importlib.util.find_spec("_duckdb")
         if spec is None or spec.origin is None:
             raise EngineFailed("DuckDB's library is not installed in this Python")
-        return (sys.executable, spec.origin)
+        return ProgramFiles(sys.executable, (spec.origin,))
 
     def ports(self, plan: Plan) -> int:
         return 0

@@ -29,6 +29,7 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.api import Host
 from atoll.host.caller import clean_environment
+from atoll.host.programs import ProgramFiles
 from atoll.install import installed
 from atoll.schema.deployment import Access, ProcessSpec, Role
 from atoll.schema.plan import LOOPBACK, EngineTraits, Plan, Slot
@@ -139,9 +140,11 @@ class ServerPerSlot(ABC):
             )
         return Installation(version, home, cache=str(cache_dir(name)))
 
-    def malloc_files(self, host: Host) -> tuple[str, ...]:
+    def malloc_files(self, host: Host) -> ProgramFiles:
         """See `atoll.engines.api.AllocatingEngine`."""
-        return (self.settings.programs(self.find(host)[1])[0],)
+        _, home = self.find(host)
+        server, _ = self.settings.programs(home)
+        return ProgramFiles(server, folders=environment(home).get("LD_LIBRARY_PATH", ""))
 
     def find(self, host: Host) -> tuple[str, str]:
         """(version, home) of the first server that runs and is new enough.
