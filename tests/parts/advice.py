@@ -19,6 +19,8 @@ NPS2 = milan(packages=2, chiplets=4, cores=2, nodes_per_package=2)
 L3_AS_NUMA = milan(packages=2, chiplets=2, cores=2, nodes_per_package=2)
 # A package with memory of its own, and CXL memory without CPUs.
 TIERS = build([[NodeShape((), 4, 16), NodeShape((), 0, 64)], [NodeShape((), 4, 16)]])
+# A package, and CXL memory.
+CXL = build([[NodeShape((), 4, 16), NodeShape((), 0, 64)]])
 # Two packages, one of them without memory.
 BARE = build([[NodeShape((), 4, 16)], [NodeShape((), 4, 0)], [NodeShape((), 4, 16)]])
 
@@ -28,7 +30,7 @@ KNOBS = {
     "thp-defrag": "always",
     "zone-reclaim": "1",
     "governor": "schedutil",
-    "weighted-interleave": "0=1,1=1 (auto)",
+    "weighted-interleave": "0=3,1-2=1 (auto)",
 }
 EFFECTIVE = Preload(effect=PreloadEffect.EFFECTIVE, why="it calls malloc")
 PARTIAL = Preload(effect=PreloadEffect.PARTIAL, why="a library has its own")
@@ -72,6 +74,7 @@ CASES: dict[str, Situation] = {
     "bound-already": situation(MILAN, subject(MILAN, is_bound=True)),
     "one-node": situation(ONE),
     "far-memory": situation(BARE, on_node(BARE, 1)),
+    "own-node-first": situation(CXL),
     "bind-confined": situation(TWO, on_node(TWO, 1)),
     "touch-latency": situation(TWO, workload=L),
     "weighted": situation(TIERS, workload=B),
@@ -111,6 +114,9 @@ CASES: dict[str, Situation] = {
     "reclaim-bound": situation(TWO, on_node(TWO, 0)),
     "reclaim-off": situation(TWO),
     "no-governor": situation(TWO, knobs=without("governor")),
+    "governor-lowest": situation(
+        TWO, knobs=KNOBS | {"governor": "powersave"}, frequency_driver="acpi-cpufreq"
+    ),
     "governor-latency": situation(TWO, workload=L),
     "governor-leave": situation(TWO),
     "sub-numa-virtual": situation(NPS2, virtual=True),

@@ -7,6 +7,8 @@ bound memory wins if an instance is confined to a node. No rule looks at the loc
 
 from __future__ import annotations
 
+import re
+
 from atoll.advice import evidence as cited
 from atoll.advice.rule import ABSENT, Rule, Setting, Tuner, always
 from atoll.advice.situation import DEFAULT_POLICY, Situation
@@ -17,10 +19,11 @@ SYSTEM = "system"
 NEVER = "never"
 # numa-query-tuning, IV-C 2: these three do not handle huge pages well.
 HURT_BY_THP = frozenset({"tbbmalloc", "jemalloc", "tcmalloc"})
-# numa-query-tuning's best first, for programs whose mallocs nobody has measured here.
+# For programs whose mallocs nobody has measured here. tbbmalloc is numa-query-tuning's best (IV-D
+# 1), jemalloc does well with little memory, and tcmalloc falls behind with several threads (III-A
+# 8); mimalloc is not in it.
 PREFERRED = ("tbbmalloc", "jemalloc", "mimalloc", "tcmalloc")
 _MARGIN = 1.1  # a measured malloc must be so much faster to be worth a preload
-_WEIGHTED_SINCE = (6, 9)
 
 
 # ---- threads -----------------------------------------------------------------------------------
@@ -68,7 +71,7 @@ THREADS = Tuner(
             "if latency limits it: its threads share data",
             lambda s: s.workload is Workload.LATENCY,
             "threads that share data talk within one L3",
-            (cited.DENSE,),
+            (cited.BETWEEN_CORES, cited.DENSE),
             lambda s: Placement.DENSE.value,
         ),
         Rule(
@@ -100,6 +103,11 @@ def _policy_setting(value: str) -> Setting:
     return Setting(flags=(flag, nodes), options=("--memory", option))
 
 
+def _has_weights(s: Situation) -> bool:
+    """The kernel's own or somebody's; without either all are 1."""
+    return len(set(re.findall(r"=(\d+)", s.knob("weighted-interleave")))) > 1
+
+
 MEMORY = Tuner(
     name="memory",
     title="memory policy: the nodes of its pages",
@@ -121,6 +129,27 @@ MEMORY = Tuner(
             (cited.FIRST_TOUCH,),
         ),
         Rule(
+            "weighted",
+            "if bandwidth limits it, it spans the nodes with CPUs, others are memory only, and the "
+            "nodes have weights",
+            lambda s: (
+                s.workload is Workload.BANDWIDTH
+                and bool(s.memory_only)
+                and (s.spans or s.spans_cpus)
+                and _has_weights(s)
+            ),
+            "nodes of unlike bandwidth: pages in the ratio of their bandwidths",
+            (cited.WEIGHTS,),
+            lambda s: s.on("weighted interleave", (*s.own_nodes, *s.memory_only)),
+        ),
+        Rule(
+            "own-node-first",
+            "if one node has CPUs, and the others are memory only",
+            lambda s: s.spans_cpus and not s.spans,
+            "first touch takes its own node first, and the slow memory when that is full",
+            (cited.LOCAL_FIRST,),
+        ),
+        Rule(
             "bind-confined",
             "if each instance is confined to one node",
             lambda s: not s.spans,
@@ -134,19 +163,6 @@ MEMORY = Tuner(
             lambda s: s.workload is Workload.LATENCY,
             "lookups wait for each access: interleave would make most of them remote",
             (cited.FIRST_TOUCH, cited.INTERLEAVE),
-        ),
-        Rule(
-            "weighted",
-            "if it spans nodes, bandwidth limits it, and some nodes are memory only",
-            lambda s: (
-                s.workload is Workload.BANDWIDTH
-                and bool(s.memory_only)
-                and s.kernel >= _WEIGHTED_SINCE
-                and bool(s.knob("weighted-interleave"))
-            ),
-            "nodes of unlike bandwidth: pages in the ratio of their bandwidths",
-            (cited.WEIGHTS,),
-            lambda s: s.on("weighted interleave", (*s.own_nodes, *s.memory_only)),
         ),
         Rule(
             "interleave-spanning",
@@ -201,14 +217,16 @@ MALLOC = Tuner(
             "if a preloaded malloc would not be called",
             lambda s: s.subject.preload.effect is PreloadEffect.NONE,
             "a preload has no effect on this program",
-            (cited.NOT_ALLOCATING,),
+            (cited.PRELOADED,),
+            measured=lambda s: cited.preload(s.subject.preload.why),
         ),
         Rule(
             "partial-effect",
             "if a part of the program has an allocator of its own",
             lambda s: s.subject.preload.effect is PreloadEffect.PARTIAL,
             "a preload reaches only a part of this program",
-            (cited.NOT_ALLOCATING,),
+            (cited.PRELOADED,),
+            measured=lambda s: cited.preload(s.subject.preload.why),
         ),
         Rule(
             "one-thread",
@@ -251,7 +269,7 @@ MALLOC = Tuner(
             "papers-malloc",
             "otherwise: it allocates in several threads",
             always,
-            "the best of the paper that is here; measure it against the others",
+            "tbbmalloc is the paper's best; without it, the next one here: measure them",
             (cited.ALLOCATORS, cited.TRY_ALLOCATORS),
             _by_paper,
         ),
@@ -352,7 +370,7 @@ SMT = Tuner(
             "smt-unknown",
             "otherwise",
             always,
-            "half of the queries gain, half lose: only measuring shows",
+            "some queries gain and others lose: only measuring shows",
             (cited.SMT, cited.SMT_ISSUE),
         ),
     ),

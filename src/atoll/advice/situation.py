@@ -36,7 +36,6 @@ class Situation:
     machine: Machine
     subject: Subject
     workload: Workload = Workload.UNKNOWN
-    kernel: tuple[int, int] = (6, 12)
     knobs: Mapping[str, str] = field(default_factory=dict)  # only those that the machine has
     root: bool = False
     policy_fault: str = ""  # why no memory policy can be set here

@@ -170,6 +170,8 @@ ZONE_RECLAIM = Tuner(
     check="atoll bench ENGINE --axis knob:zone-reclaim=0,1",
 )
 
+# Their powersave follows the load.
+_ADAPTIVE_DRIVERS = frozenset({"intel_pstate", "amd-pstate-epp", ""})
 _SLOW_TO_RISE = frozenset({"powersave", "ondemand", "conservative", "schedutil"})
 
 GOVERNOR = Tuner(
@@ -179,6 +181,16 @@ GOVERNOR = Tuner(
     current=_knob("governor"),
     rules=(
         _absent("governor", cited.GOVERNOR),
+        Rule(
+            "governor-lowest",
+            "if it is powersave of a driver that then keeps the lowest frequency",
+            lambda s: (
+                s.knob("governor") == "powersave" and s.frequency_driver not in _ADAPTIVE_DRIVERS
+            ),
+            "powersave keeps all CPUs at their lowest frequency with this driver",
+            (cited.GOVERNOR, cited.PSTATE),
+            lambda s: "performance",
+        ),
         Rule(
             "governor-latency",
             "if latency limits the program, and frequencies follow the load",
@@ -191,8 +203,8 @@ GOVERNOR = Tuner(
             "governor-leave",
             "otherwise",
             always,
-            "busy cores reach their highest frequency under every governor",
-            (cited.GOVERNOR,),
+            "busy cores reach their highest frequency, unless a program sets it (userspace)",
+            (cited.GOVERNOR, cited.PSTATE),
         ),
     ),
     risk="more power and heat",
@@ -259,7 +271,8 @@ SUB_NUMA = Tuner(
         ),
         Rule(
             "sub-numa-merge",
-            "if packages have several nodes, one instance spans them, and no policy can be set",
+            "if packages have several nodes, one instance spans them, no policy can be set, and "
+            "latency does not limit it",
             lambda s: _cpu_nodes(s) > _packages(s) and s.workload is not Workload.LATENCY,
             "one instance does not use the cut, and its pages lie where they were touched first",
             (cited.SUB_NUMA,),

@@ -177,9 +177,7 @@ def test_the_planner_and_the_advice_agree(path: Path) -> None:
     subject = read_engine(FakeHost(), plan, DISTRIBUTED, None, {}, machine)
     situation = parts.situation(machine, subject)
     memory = next(line for line in decide(TUNERS, situation) if line.tuner == "memory")
-    # With all CPUs on one of several nodes, the plan trusts first touch, and the advice does not.
-    trusts = memory.current == DEFAULT_POLICY and memory.advised == f"bind:{plan.slots[0].nodes[0]}"
-    assert memory.leaves or (trusts and path.stem == "restricted-package"), (plan.policy, memory)
+    assert memory.leaves, (plan.policy, memory)
 
 
 def test_a_kernel_thread_is_refused() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from atoll.advice.advise import advise
 from atoll.advice.process_rules import HURT_BY_THP, NEVER
-from atoll.advice.rule import decide, deciding
+from atoll.advice.rule import Tuner, decide, deciding
 from atoll.advice.situation import DEFAULT_POLICY, Situation
 from atoll.advice.system_rules import TUNERS
 from atoll.host.topology import read_machine
@@ -22,7 +22,10 @@ from atoll.schema.plan import Placement
 from tests.parts import advice as parts
 from tests.parts.paths import GOLDEN
 
-MADE = (parts.ONE, parts.TWO, parts.MILAN, parts.NPS2, parts.L3_AS_NUMA, parts.TIERS, parts.BARE)
+MADE = (
+    *(parts.ONE, parts.TWO, parts.MILAN, parts.NPS2, parts.L3_AS_NUMA),
+    *(parts.TIERS, parts.CXL, parts.BARE),
+)
 GOLDEN_MACHINES = sorted((GOLDEN / "machines").glob("*.xml"))
 EXPECTED = GOLDEN / "advice.json"
 RULES = {rule.name: tuner for tuner in TUNERS for rule in tuner.rules}
@@ -46,10 +49,9 @@ def test_a_rule_decides_in_its_case_and_not_in_all(name: str) -> None:
 
 
 @pytest.mark.parametrize("tuner", TUNERS, ids=lambda tuner: tuner.name)
-def test_the_last_rule_of_a_tuner_always_holds(tuner: object) -> None:
-    for one in TUNERS:
-        last = replace(one, rules=one.rules[-1:])
-        assert all(deciding(last, case) for case in parts.CASES.values())
+def test_the_last_rule_of_a_tuner_always_holds(tuner: Tuner) -> None:
+    last = replace(tuner, rules=tuner.rules[-1:])
+    assert all(deciding(last, case) for case in parts.CASES.values())
 
 
 @st.composite
@@ -77,7 +79,7 @@ def situations(draw: st.DrawFn) -> Situation:
         "thp-defrag": draw(st.sampled_from(["always", "defer+madvise", "never"])),
         "zone-reclaim": draw(st.sampled_from("013")),
         "governor": draw(st.sampled_from(["performance", "powersave"])),
-        "weighted-interleave": "0=1",
+        "weighted-interleave": draw(st.sampled_from(["0-1=1 (manual)", "0=3,1=1 (auto)"])),
     }
     for name in draw(st.sets(st.sampled_from(sorted(knobs)))):
         del knobs[name]
@@ -85,12 +87,12 @@ def situations(draw: st.DrawFn) -> Situation:
         machine=machine,
         subject=sub,
         workload=draw(st.sampled_from(list(Workload))),
-        kernel=draw(st.sampled_from([(5, 10), (6, 12)])),
         knobs=knobs,
         root=draw(st.booleans()),
         policy_fault=draw(st.sampled_from(["", "EPERM"])),
         knobs_fault=draw(st.sampled_from(["", "read-only"])),
         virtual=draw(st.booleans()),
+        frequency_driver=draw(st.sampled_from(["", "intel_pstate", "acpi-cpufreq"])),
         mallocs=tuple(draw(st.sets(st.sampled_from(["tbbmalloc", "jemalloc", "mimalloc"])))),
         churn_ns=draw(
             st.dictionaries(
@@ -127,7 +129,7 @@ def test_lines_never_contradict_each_other(situation: Situation) -> None:
     if not memory.leaves:
         policy = parse_policy(memory.advised)
         assert policy.nodes <= set(situation.nodes)
-        assert policy.interleaves == situation.spans
+        assert policy.interleaves == (situation.spans or memory.rule == "weighted")
         assert len(policy.nodes) > 1 or policy.mode == "bind"
     if memory.advised != DEFAULT_POLICY and memory.supported is Supported.YES:
         assert by_name["numa-balancing"].leaves
@@ -145,6 +147,31 @@ def test_lines_never_contradict_each_other(situation: Situation) -> None:
             for line in lines
             if line.reach is Reach.PROCESS
         )
+
+
+def test_slow_memory_beside_one_node_is_used_for_bandwidth_and_never_refused() -> None:
+    """CXL memory of a machine with one socket: bind would let a program fail beside free memory."""
+    lines = {one: by_tuner(parts.situation(parts.CXL, workload=one)) for one in Workload}
+    assert lines[Workload.BANDWIDTH]["memory"].advised == "weighted interleave:0-1"
+    for weights, rule in (("0-1=1 (auto)", "own-node-first"), ("0=3,1=1 (manual)", "weighted")):
+        knobs = parts.KNOBS | {"weighted-interleave": weights}
+        case = parts.situation(parts.CXL, workload=Workload.BANDWIDTH, knobs=knobs)
+        assert by_tuner(case)["memory"].rule == rule
+    assert all(
+        line["memory"].leaves for one, line in lines.items() if one is not Workload.BANDWIDTH
+    )
+
+
+def test_powersave_is_left_only_to_drivers_that_follow_the_load() -> None:
+    knobs = parts.KNOBS | {"governor": "powersave"}
+    for driver, advised in (
+        ("acpi-cpufreq", "performance"),
+        ("intel_cpufreq", "performance"),
+        ("intel_pstate", "powersave"),
+        ("amd-pstate-epp", "powersave"),
+    ):
+        case = parts.situation(parts.TWO, knobs=knobs, frequency_driver=driver)
+        assert by_tuner(case)["governor"].advised == advised
 
 
 def golden(machine: Machine) -> dict[str, list[str]]:
