@@ -36,7 +36,7 @@ class Jcch:
 
     def queries(self, engine: str) -> Mapping[str, str]:
         texts = dialect_of(engine, "tpch").texts(reference.query_texts("tpch"))
-        return with_parameters(texts, self._seed)
+        return dialect_of(engine, "jcch").texts(with_parameters(texts, self._seed))
 
     def ensure_data(self, scale_factor: float, *, host: Host, progress: Progress) -> DataSet:
         return jcch_data.ensure_data(scale_factor, host=host, progress=progress)

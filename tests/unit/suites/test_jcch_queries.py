@@ -82,6 +82,13 @@ def test_answers_are_there_for_skewed_and_plain_parameters(files: dict[str, Path
     assert len(reference.run(Jcch(1).queries("duckdb")["q18"], files)[1]) == 5
 
 
+def test_the_join_that_postgresql_has_as_q17_gives_the_same_answer(files: dict[str, Path]) -> None:
+    standard, joined = Jcch(1).queries("duckdb"), Jcch(1).queries("postgresql")
+    for query in ("q17", "q17p"):
+        assert joined[query] != standard[query]
+        assert reference.run(joined[query], files) == reference.run(standard[query], files)
+
+
 def test_unknown_names_are_refused() -> None:
     with fails(UsageError, query="'q23'", known="q1 to q22 and q1p to q22p"):
         Jcch().expected("q23", DataSet("jcch", 1, Path("/"), (), ""))
