@@ -1,4 +1,4 @@
-"""Turns the knobs of a bench inside its blocks, through the journal of `atoll knobs`.
+"""Turns the knobs of a bench inside its blocks, through the journal of `atoll apply`.
 
 Beside the journal lies a note with the values from before the bench. It is on disk before the first
 knob is turned, and is removed once every knob is restored or has a value of another program. A

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from atoll.advice.process_rules import spelled
 from atoll.cli import turning
 from atoll.errors import UsageError
 from atoll.schema.advice import Advice, Line, Reach, Supported
+from atoll.schema.text import one_line
 
 
 @click.command(
@@ -36,7 +39,7 @@ def command(what: tuple[str, ...], plan: str | None, dry_run: bool, script: bool
     knobs += [(line.tuner, line.advised) for line in lines if line.reach is Reach.SYSTEM]
     for line in lines:
         if line.reach is not Reach.SYSTEM and not script:
-            print(f"{line.tuner}: {line.apply}")
+            print(one_line(f"{line.tuner}: {line.apply}"))
     if not knobs:
         return
     outcome = turning.control().set(knobs, on_paper=dry_run or script)
@@ -65,7 +68,7 @@ def _lines(rules: list[str], plan: str | None) -> list[Line]:
     else:
         return []
     if not rules:
-        return [one for one in advice.lines if not one.leaves and one.supported is not Supported.NO]
+        return _all_of(advice)
     from atoll.advice.advise import line_named
 
     return [one for name in rules if _followed(one := line_named(advice, name))]
@@ -88,10 +91,24 @@ def _check_name(name: str) -> None:
 
 def _followed(line: Line) -> bool:
     if line.supported is Supported.NO:
-        raise UsageError(f"{line.tuner}: {line.advised} is not possible here: {line.obstacle}")
+        raise UsageError(_impossible(line))
     if line.leaves:
         print(f"{line.tuner}: leave it at {spelled(line.current)}: {line.why}")
     return not line.leaves
+
+
+def _all_of(advice: Advice) -> list[Line]:
+    todo = [one for one in advice.lines if not one.leaves]
+    for one in todo:
+        if one.supported is Supported.NO:
+            print(f"atoll: {one_line(_impossible(one))}", file=sys.stderr)
+    if not todo:
+        print("atoll: nothing to change", file=sys.stderr)
+    return [one for one in todo if one.supported is not Supported.NO]
+
+
+def _impossible(line: Line) -> str:
+    return f"{line.tuner}: {line.advised} is not possible here: {line.obstacle}"
 
 
 def _advice(path: str) -> Advice:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 
 import click
 
 from atoll.cli import turning
-from atoll.cli.terminal import has_colour
+from atoll.cli.terminal import has_colour, width
 from atoll.errors import CheckFailed
 from atoll.knobs.catalog import knob_named
 from atoll.knobs.control import KnobState
@@ -38,13 +37,13 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     for line in lines:
         print(f"atoll: {line}", file=sys.stderr)
     states = [state for state in states if not chosen or state.knob in chosen]
-    width = min(shutil.get_terminal_size().columns, 100)
+    columns = min(width(), 100)
     if as_json:
         print(json.dumps([_as_json(state) for state in states], indent=1))
     elif chosen:
-        print("\n\n".join(knobs_text.page(state, width=width) for state in states))
+        print("\n\n".join(knobs_text.page(state, width=columns) for state in states))
     else:
-        print(knobs_text.table(states, width=width, colour=has_colour()))
+        print(knobs_text.table(states, width=columns, colour=has_colour()))
     faults = knobs_text.foreign_lines(states)
     if faults:
         raise CheckFailed("; ".join(faults))

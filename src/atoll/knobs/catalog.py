@@ -27,7 +27,7 @@ class Knob:
     name: str
     title: str
     patterns: tuple[str, ...]  # paths with at most one '*' each, in the order of writing
-    takes: str  # the values that `set` takes, for people
+    takes: str  # the values that `apply` takes, for people
     parse: Callable[[str, parsers.KnobFiles], Mapping[str, str | None]]  # UsageError, ValueError
     does: str
     advice: tuple[str, ...]
@@ -184,7 +184,7 @@ def shown(knob: Knob, values: Mapping[str, str]) -> str:
 
 
 def setting(knob: Knob, values: Mapping[str, str]) -> str:
-    """The argument of `set` that gives exactly these files (path -> value) their values; empty if
+    """The argument of `apply` that gives exactly these files (path -> value) their values; empty if
     there is none, as for the mode of the weights."""
     keyed = {key_of(path): value for path, value in values.items()}
     if len(keyed) == 1 and None in keyed and not knob.whole:

@@ -79,7 +79,7 @@ class JournalFolder:
             until_s = host.monotonic() + wait_s
             while not try_lock(descriptor):
                 if host.monotonic() >= until_s:
-                    raise CheckFailed(f"{self.lock}: held by another atoll knobs; try again")
+                    raise CheckFailed(f"{self.lock}: held by another command on knobs; try again")
                 host.sleep(0.05)
             for half_written in self.folder.glob(f".{self.path.name}.*"):
                 half_written.unlink(missing_ok=True)  # of a killed command

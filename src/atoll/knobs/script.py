@@ -54,7 +54,7 @@ umask 022
 mkdir -p "$folder" && (umask 077; touch "$folder/lock") ||
         fail "$folder: cannot be written; run this script as root" 4
 exec 9>> "$folder/lock"
-flock -w 10 9 || fail "$folder/lock: held by another atoll knobs; try again" 1
+flock -w 10 9 || fail "$folder/lock: held by another command on knobs; try again" 1
 [ "$(cat "$journal" 2>/dev/null)" = {was} ] ||
         fail "$journal: changed since this script was printed; print a new one" 1
 """
