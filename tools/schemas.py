@@ -29,6 +29,7 @@ from atoll.schema import (
     results,
     runtime_profile,
     summary,
+    tuning,
 )
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/formats"
@@ -45,6 +46,7 @@ FORMATS: dict[str, tuple[ModuleType, Any]] = {
     "inspection": (inspection, inspection.Inspection),
     "knobs": (knobs, knobs.Journal),
     "advice": (advice, advice.Advice),
+    "tuning": (tuning, tuning.Tuning),
     "results": (results, results.RunHeader | results.Line),
     "runtime-profile": (runtime_profile, runtime_profile.RuntimeProfile),
     "duckdb-profile": (duckdb_profile, duckdb_profile.DuckDBProfile),

@@ -41,6 +41,7 @@ COMMANDS = {
     "restart": "Stop a deployment and start it again, as it was.",
     "down": "Stop a deployment.",
     "advise": "Show what to set for a program on this machine, and why.",
+    "tune": "Find the settings that make a command better, by running it.",
     "apply": "Follow advice, or set a system-wide switch, with a journal.",
     "undo": "Restore the system-wide switches that Atoll has set.",
     "knobs": "Show the system-wide switches, and those that Atoll has set.",
@@ -63,7 +64,7 @@ _ALSO_CALLED = {
 }
 
 # These import numpy, which otherwise starts a thread for each CPU.
-_WITH_NUMPY = {"inspect", "measure", "profile", "verify"}
+_WITH_NUMPY = {"inspect", "measure", "profile", "tune", "verify"}
 
 
 class _Lazy(click.Group):

@@ -1,0 +1,80 @@
+"""What `atoll tune` found, and how it goes, for a terminal. Pure."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+
+from atoll.report.terminal.grid import grid, printed
+from atoll.schema.span import span
+from atoll.schema.tuning import Effect, Tuning, Verdict
+from atoll.tune.search import Block, words
+
+
+def tuning_text(found: Tuning, *, width: int, colour: bool) -> str:
+    """The table of effects, the decision, and how to follow it."""
+    command = shlex.join(found.command)
+    parts = [textwrap.fill(f"{command}: {found.metric}", width)]
+    if found.effects or found.dropped:
+        rows = grid(header="bold")
+        for name in ("SETTING", "GAIN", "INTERVAL", "BLOCKS", "VERDICT"):
+            rows.add_column(name, overflow="fold")
+        for one in (*found.effects, *found.dropped):
+            rows.add_row(*_cells(one))
+        parts.append(printed(rows, width=width, colour=colour).rstrip("\n"))
+    parts += [_wrapped(text, width) for text in _said(found)]
+    return "\n".join(parts) + "\n"
+
+
+def standing_text(block: Block, number: int, left_s: float) -> str:
+    """'judging, block 12: best is malloc=x: gain 1.32 [1.25, 1.41]; at most 3.2 min left'."""
+    if block.leader is None:
+        leads = "nothing known yet"
+    else:
+        one, sure = block.leader, ", not judged yet"
+        if one.interval:
+            sure = f" [{one.interval.low:.2f}, {one.interval.high:.2f}]"
+        leads = f"{words(one.setting)}: gain {one.gain:.2f}{sure}"
+        leads = f"best is {leads}" if one.gain > 1 else f"nothing is better yet ({leads})"
+    return f"{block.doing}, block {number + 1}: {leads}; at most {span(max(0.0, left_s))} left"
+
+
+def _cells(one: Effect) -> list[str]:
+    interval = "" if one.low is None else f"{one.low:.2f} to {one.high:.2f}"
+    verdict = one.verdict.value if one.verdict else "dropped early"
+    setting = " ".join(f"{name}={value}" for name, value in one.setting.items())
+    return [setting, f"{one.gain:.2f}x", interval, str(one.blocks), verdict]
+
+
+def _said(found: Tuning) -> list[str]:
+    said = [_decision(found)]
+    if found.prefix:
+        said.append(f"To keep it: {found.prefix} {shlex.join(found.command)}")
+    if found.knobs:
+        asked = " ".join(f"{name}={value}" for name, value in found.knobs.items())
+        said.append(f"For the whole system: atoll apply {asked} (undo: atoll undo --all)")
+    if found.effects:
+        said.append(
+            f"A gain above 1 is better. The chance that any verdict is wrong is at most "
+            f"{found.error:.0%}, over {found.comparisons} compared with the baseline; 'same' "
+            f"means within {found.margin:.0%}. Measured for {span(found.time_s)}."
+        )
+    said += [f"Left out: {one.what}: {one.why}" for one in found.left_out]
+    said += [f"Caution: {text}" for text in found.cautions]
+    return said
+
+
+def _decision(found: Tuning) -> str:
+    chosen = next((one for one in found.effects if one.setting == found.best), None)
+    if chosen is not None and chosen.low is not None:
+        setting = " ".join(f"{name}={value}" for name, value in found.best.items())
+        return f"Best: {setting}, {chosen.gain:.2f}x [{chosen.low:.2f}, {chosen.high:.2f}]."
+    if not found.effects:
+        return "Leave it: there is nothing to vary here."
+    if any(one.verdict is Verdict.CANNOT_TELL for one in found.effects):
+        return "Leave it: no gain was shown; more --time may show one."
+    return "Leave it: no setting is better."
+
+
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False)

@@ -1,0 +1,1 @@
+"""`atoll tune`: finds the settings that make a command better, by running it."""

@@ -1,0 +1,232 @@
+"""Carries out a search: runs the command, turns switches, and reports what was found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+
+from atoll.bench import switches
+from atoll.bench.axes import KNOB, Axis
+from atoll.errors import CheckFailed, UsageError
+from atoll.host.api import Host
+from atoll.host.cpu_times import cpu_times
+from atoll.knobs.journal import JournalFolder
+from atoll.schema.advice import Reach
+from atoll.schema.span import span
+from atoll.schema.tuning import LeftOut, Run
+from atoll.tune import search
+from atoll.tune.factors import Factor, Recipe
+from atoll.tune.metric import Metric
+from atoll.tune.runs import EMPTY, Ran, RunFault, Runs
+
+SHORTEST_S = 0.1
+_START_S = 0.01  # about what the start of a run costs beside the run itself
+_BUSY_SHARE = 0.1  # of the CPUs' time, by other programs or the hypervisor
+_WILD_SPREAD = 0.2  # between the quartiles, as a share of the median
+
+Watch = Callable[[search.Block, int, float], None]  # the block, its number, the seconds left
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be tuned, and by what."""
+
+    command: Sequence[str]
+    metric: Metric
+    factors: Sequence[Factor]
+    recipe: Callable[[search.Setting], Recipe]
+    time_s: float
+    stdin: str = EMPTY
+
+
+@dataclass(slots=True)
+class Found:
+    outcome: search.Outcome
+    runs: list[Run] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def conduct(host: Host, work: Work, folder: JournalFolder, watch: Watch) -> Found:
+    """Raises UsageError for a command that cannot be measured, and CheckFailed if it fails later.
+
+    Every process of the command is ended and every switch restored, however this ends.
+    """
+    values = {one.name: one.values for one in work.factors if one.values}
+    if not values:
+        return Found(search.Outcome((), (), search.BASELINE, 0))
+    knobs = [one for one in work.factors if one.values and one.reach is Reach.SYSTEM]
+    cautions: list[str] = []
+    before: dict[str, str] = {}
+    if knobs:
+        cautions += filter(None, [switches.restore(host, folder)])
+        axes = [Axis(f"{KNOB}{one.tuner}", (one.current, *one.values)) for one in knobs]
+        before = switches.present_values(axes, host, folder)
+    with contextlib.ExitStack() as held:
+        runs = Runs(
+            host,
+            work.command,
+            stdin=work.stdin,
+            knobs_folder=str(folder.folder) if knobs else "",
+        )
+        held.callback(runs.end)
+        turn = held.enter_context(switches.turning(before, host, folder, cautions.append))
+        conductor = _Conductor(host, work, runs, before, turn)
+        found = conductor.conduct(search.search(values), search.least_runs(values), watch)
+    found.cautions[:0] = cautions
+    return found
+
+
+class _Conductor:
+    def __init__(
+        self, host: Host, work: Work, runs: Runs, before: dict[str, str], turn: switches.Turn
+    ) -> None:
+        self._host = host
+        self._work = work
+        self._runs = runs
+        self._before = before
+        self._turn = turn
+        self._started_s = host.monotonic()
+        self._until_s = self._started_s + work.time_s
+        self._slowest_s = work.time_s
+        self._digest = ""  # of the output of every baseline run; empty: they differ
+        self._failed: dict[search.Setting, str] = {}
+        self._busy: list[float] = []  # share of each block
+        self._made: list[Run] = []
+
+    def conduct(self, steps: search.Search, least_runs: int, watch: Watch) -> Found:
+        self._try_out(least_runs)
+        number = 0
+        block = next(steps)
+        while True:
+            watch(block, number, self._left_s)
+            measured = self._block(block, number)
+            number += 1
+            try:
+                block = steps.send(measured)
+            except StopIteration as end:
+                return self._found(end.value)
+
+    @property
+    def _left_s(self) -> float:
+        return self._until_s - self._host.monotonic()
+
+    def _try_out(self, least_runs: int) -> None:
+        """Two runs of the baseline: whether it can be measured, and in the time that there is."""
+        name = shlex.join(self._work.command)
+        try:
+            first, second = (self._baseline(self._work.time_s) for _ in range(2))
+        except RunFault as fault:
+            raise UsageError(f"{name}: {fault}") from None
+        except ValueError as fault:
+            raise UsageError(f"--metric {self._work.metric.name}: {fault}") from None
+        if self._work.metric.name == "time" and second.seconds < SHORTEST_S:
+            raise UsageError(
+                f"{name}: takes {second.seconds:.3f} s, too short to measure; give it more work, "
+                f"at least {SHORTEST_S:g} s{self._no_stdin()}"
+            )
+        self._digest = first.digest if first.digest == second.digest else ""
+        self._slowest_s = max(first.seconds, second.seconds)
+        needed_s = least_runs * (second.seconds + _START_S)
+        if needed_s > self._left_s:
+            spent_s = self._host.monotonic() - self._started_s
+            raise UsageError(
+                f"{name}: takes {second.seconds:.1f} s, and {least_runs} runs are the least; "
+                f"give --time {span(1.2 * (needed_s + spent_s)).replace(' ', '')}, "
+                "or fewer --factors"
+            )
+
+    def _no_stdin(self) -> str:
+        return "" if self._work.stdin != EMPTY else " (its stdin is empty; '< FILE' gives it one)"
+
+    def _baseline(self, limit_s: float) -> Ran:
+        """Raises RunFault, and ValueError if the metric is not in its output."""
+        ran = self._runs.run(self._recipe(search.BASELINE), limit_s=limit_s)
+        self._cost(ran)
+        return ran
+
+    def _recipe(self, setting: search.Setting) -> Recipe:
+        recipe = self._work.recipe(setting)
+        self._turn(self._before | recipe.knobs)
+        return recipe
+
+    def _cost(self, ran: Ran) -> float:
+        return self._work.metric.cost(
+            seconds=ran.seconds, rss_bytes=ran.rss_bytes, output=ran.output
+        )
+
+    def _block(self, block: search.Block, number: int) -> search.Measured:
+        started_s, before, own_s = self._host.monotonic(), cpu_times(self._host), 0.0
+        costs: dict[search.Setting, float] = {}
+        for setting in block.settings:
+            try:
+                ran = self._runs.run(self._recipe(setting), limit_s=5 * self._slowest_s + 5)
+                self._compare(setting, ran)
+                costs[setting] = self._cost(ran)
+            except (RunFault, ValueError) as fault:
+                self._fail(setting, str(fault))
+                continue
+            own_s += ran.cpu_s
+            self._made.append(
+                Run(
+                    block=number,
+                    setting=dict(setting),
+                    seconds=ran.seconds,
+                    cpu_s=ran.cpu_s,
+                    rss_bytes=ran.rss_bytes,
+                    cost=costs[setting],
+                )
+            )
+        after = cpu_times(self._host)
+        if total := after.total - before.total:
+            own = own_s * os.sysconf("SC_CLK_TCK")
+            others = after.busy + after.steal - before.busy - before.steal - own
+            self._busy.append(others / total)
+        return search.Measured(costs, self._host.monotonic() - started_s, self._left_s)
+
+    def _compare(self, setting: search.Setting, ran: Ran) -> None:
+        """Raises RunFault if only this setting changes the output."""
+        if self._digest and ran.digest != self._digest:
+            if setting != search.BASELINE:
+                raise RunFault("its output differs from that of the baseline")
+            self._digest = ""
+
+    def _fail(self, setting: search.Setting, why: str) -> None:
+        if setting == search.BASELINE:
+            name = shlex.join(self._work.command)
+            raise CheckFailed(f"{name}: {why}, and ran well before; nothing was decided")
+        self._failed[setting] = why
+
+    def _found(self, outcome: search.Outcome) -> Found:
+        left_out = [LeftOut(what=search.words(one), why=why) for one, why in self._failed.items()]
+        return Found(
+            outcome,
+            self._made,
+            left_out,
+            list(self._cautions()),
+            self._host.monotonic() - self._started_s,
+        )
+
+    def _cautions(self) -> list[str]:
+        said = []
+        if not self._digest:
+            said.append("its output differs from run to run, so answers were not compared")
+        times = [run.cost for run in self._made if not run.setting]
+        low, _, high = quantiles(times) if len(times) > 1 else (1.0, 1.0, 1.0)
+        if (spread := (high - low) / median(times or [1.0])) > _WILD_SPREAD:
+            said.append(
+                f"the baseline's own runs differ by {spread:.0%} between their quartiles: small "
+                "effects cannot be seen"
+            )
+        busy = sum(share > _BUSY_SHARE for share in self._busy)
+        if busy:
+            said.append(
+                f"other programs took more than {_BUSY_SHARE:.0%} of the CPUs in {busy} of "
+                f"{len(self._busy)} blocks"
+            )
+        return said

@@ -1,0 +1,131 @@
+"""Runs the command with a setting, and says what is wrong with a run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from atoll.errors import EngineFailed, UsageError
+from atoll.host.api import Host
+from atoll.host.caller import environment
+from atoll.host.programs import find_program
+from atoll.schema.text import first_line, one_line
+from atoll.supervise.interrupts import shielded
+from atoll.tune.factors import Recipe
+
+EMPTY = os.devnull
+_ANSWER_S = 30.0  # longer than the runner needs to end a command
+_LAST_WORDS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run that ended by itself with status 0 and left nothing behind."""
+
+    seconds: float
+    cpu_s: float
+    rss_bytes: int
+    digest: str  # of its stdout
+    output: str  # the end of its stdout, then of its stderr
+
+
+class RunFault(Exception):
+    """A run that cannot be counted, with the reason."""
+
+
+class Runs:
+    """The runner process. `knobs_folder`: what it restores if this process is killed; or empty."""
+
+    def __init__(
+        self, host: Host, command: Sequence[str], *, stdin: str, knobs_folder: str = ""
+    ) -> None:
+        self._command = list(command)
+        self._stdin = stdin
+        self._launcher = _launcher()
+        argv = [sys.executable, "-P", "-m", "atoll.tune.runner"]
+        self._runner = host.converse([*argv, *filter(None, [knobs_folder])], env=environment())
+
+    def run(self, recipe: Recipe, *, limit_s: float) -> Ran:
+        """Raises RunFault."""
+        added = dict(pair.split("=", 1) for pair in recipe.environment)
+        request = {
+            # Also without flags, so that every setting pays for the same start.
+            "argv": [self._launcher, *recipe.flags, "--", *self._command],
+            "env": environment() | added,
+            "stdin": self._stdin,
+            "limit_s": limit_s,
+        }
+        try:
+            self._runner.send(json.dumps(request))
+            answer = json.loads(self._runner.receive(timeout_s=limit_s + _ANSWER_S))
+        except (EOFError, BrokenPipeError, TimeoutError):
+            raise EngineFailed(
+                f"the process that runs the command has died: {self._said()}; start again"
+            ) from None
+        return _checked(answer, limit_s)
+
+    def end(self) -> None:
+        """End the command and all that it has started."""
+        with shielded():
+            with contextlib.suppress(EOFError, BrokenPipeError, TimeoutError):
+                self._runner.send("{}")
+                # An answer to the interrupted run comes first.
+                while self._runner.receive(timeout_s=_ANSWER_S) != "{}":
+                    pass
+            self._runner.close()
+
+    def _said(self) -> str:
+        return one_line(self._runner.last_words()[-_LAST_WORDS:]) or "it was killed"
+
+
+def stdin_path() -> str:
+    """What every run reads from its start: a file that is redirected to this process; otherwise
+    nothing, since a pipe or a terminal can be read only once."""
+    import stat
+
+    try:
+        regular = stat.S_ISREG(os.fstat(0).st_mode)
+    except OSError:
+        regular = False
+    return f"/proc/{os.getpid()}/fd/0" if regular else EMPTY
+
+
+def _checked(answer: Mapping[str, object], limit_s: float) -> Ran:
+    stderr = str(answer.get("stderr", ""))
+    if answer.get("fault") == "no end":
+        raise RunFault(f"no end within {limit_s:.0f} s{_last_words(stderr)}")
+    status, left = answer["status"], answer["left"]
+    assert isinstance(status, int) and isinstance(left, list)
+    if status == -9:
+        raise RunFault("it was killed (signal 9), as the kernel does when memory is short")
+    if status:
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        raise RunFault(f"it fails ({how}){_last_words(stderr)}")
+    if left:
+        raise RunFault(
+            f"it ends and leaves {', '.join(map(str, left))} running, so its time is not that of "
+            "its work; use the option that keeps it in the foreground"
+        )
+    return Ran(
+        seconds=float(str(answer["seconds"])),
+        cpu_s=float(str(answer["cpu_s"])),
+        rss_bytes=int(str(answer["rss_bytes"])),
+        digest=str(answer["digest"]),
+        output=f"{answer['stdout']}\n{stderr}",
+    )
+
+
+def _last_words(stderr: str) -> str:
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    return f": {first_line(lines[-1])[:_LAST_WORDS]}" if lines else ""
+
+
+def _launcher() -> str:
+    path = find_program("atoll-exec")
+    if path is None:
+        raise UsageError("atoll-exec is not installed; run 'make setup' or reinstall atoll")
+    return path

@@ -1,0 +1,151 @@
+"""The process that runs the command: what it measures, and that nothing of the command stays."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from atoll.host.local import LocalHost
+from atoll.tune.factors import Recipe
+from atoll.tune.runs import EMPTY, Ran, RunFault, Runs
+
+# A daemon: a session of its own, its parent ended, no descriptor of ours.
+DAEMON = "setsid sh -c 'echo $$ > {path}; exec sleep 600' > /dev/null 2>&1 < /dev/null & sleep 0.2"
+
+
+@pytest.fixture
+def ended() -> Iterator[list[Runs]]:
+    made: list[Runs] = []
+    yield made
+    for runs in made:
+        runs.end()
+
+
+def shell(
+    ended: list[Runs],
+    script: str,
+    *,
+    stdin: str = EMPTY,
+    recipe: Recipe | None = None,
+    limit_s: float = 60,
+) -> Ran:
+    runs = Runs(LocalHost(), ["sh", "-c", script], stdin=stdin)
+    ended.append(runs)
+    return runs.run(recipe or Recipe(), limit_s=limit_s)
+
+
+def gone(pid: int, longest_s: float = 20) -> bool:
+    until = time.monotonic() + longest_s
+    while time.monotonic() < until:
+        if not Path(f"/proc/{pid}").exists():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def pid_in(path: Path) -> int:
+    until = time.monotonic() + 60
+    while not path.exists() or not path.read_text().strip():
+        assert time.monotonic() < until, "the command did not start"
+        time.sleep(0.02)
+    return int(path.read_text())
+
+
+def test_a_run_is_measured(ended: list[Runs]) -> None:
+    big = "head -c 40000000 /dev/zero | tail -c 40000000 > /dev/null"
+    ran = shell(ended, f"echo words; echo more >&2; {big}")
+    assert "words" in ran.output and "more" in ran.output
+    assert ran.seconds > 0 and ran.rss_bytes > 30 << 20
+
+
+def test_a_setting_reaches_the_command(ended: list[Runs]) -> None:
+    recipe = Recipe(flags=("-C", "0"), environment=("OMP_PROC_BIND=close",))
+    ran = shell(ended, "grep Cpus_allowed_list /proc/self/status; env", recipe=recipe)
+    assert re.search(r"^Cpus_allowed_list:\s+0$", ran.output, re.MULTILINE)
+    assert "OMP_PROC_BIND=close" in ran.output
+
+
+def test_each_run_reads_its_stdin_from_the_start(ended: list[Runs], tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    path.write_text("lines\n")
+    runs = Runs(LocalHost(), ["cat"], stdin=str(path))
+    ended.append(runs)
+    assert [runs.run(Recipe(), limit_s=60).output.strip() for _ in range(2)] == ["lines"] * 2
+
+
+def test_a_pipe_whose_reader_ends_ends_its_writer(ended: list[Runs]) -> None:
+    assert "y" in shell(ended, "yes | head -n 1").output
+
+
+def test_a_daemon_is_named_and_ended(ended: list[Runs], tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    with pytest.raises(RunFault, match="sleep"):
+        shell(ended, DAEMON.format(path=path))
+    assert gone(pid_in(path))
+
+
+def test_a_command_without_end_is_ended_with_its_children(
+    ended: list[Runs], tmp_path: Path
+) -> None:
+    path = tmp_path / "pid"
+    with pytest.raises(RunFault, match="no end within"):
+        shell(ended, f"sh -c 'echo $$ > {path}; exec sleep 600'; true", limit_s=3)
+    assert gone(pid_in(path))
+
+
+@pytest.mark.parametrize(("script", "says"), [("exit 3", "status 3"), ("kill -11 $$", "signal 11")])
+def test_a_failure_says_how(script: str, says: str, ended: list[Runs]) -> None:
+    with pytest.raises(RunFault, match=says):
+        shell(ended, f"{script}; true")
+
+
+def test_ending_while_the_command_runs_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    runs = Runs(LocalHost(), ["sh", "-c", f"echo $$ > {path}; sleep 600; true"], stdin=EMPTY)
+
+    def interrupt() -> None:
+        pid_in(path)
+        os.kill(os.getpid(), signal.SIGINT)  # the main thread gets it
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(Recipe(), limit_s=60)
+    runs.end()
+    assert gone(pid_in(path))
+
+
+def test_kill_9_leaves_nothing_running(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    script = (
+        "from atoll.host.local import LocalHost\n"
+        "from atoll.tune.factors import Recipe\n"
+        "from atoll.tune.runs import EMPTY, Runs\n"
+        f"argv = ['sh', '-c', {DAEMON.format(path=path) + '; sleep 600; true'!r}]\n"
+        "Runs(LocalHost(), argv, stdin=EMPTY).run(Recipe(), limit_s=600)\n"
+    )
+    tune = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+    daemon = pid_in(path)
+    os.killpg(tune.pid, signal.SIGKILL)
+    tune.wait()
+    assert gone(daemon)
+
+
+def test_the_end_of_stdin_restores_what_a_killed_tune_left(tmp_path: Path) -> None:
+    """A note of an earlier boot is dropped, which shows that the note was looked at."""
+    note = tmp_path / "bench.json"
+    note.write_text(
+        '{"format": "atoll/bench-knobs", "version": 1, "boot_id": "earlier", '
+        '"values": {"swappiness": "60"}}'
+    )
+    runner = [sys.executable, "-P", "-m", "atoll.tune.runner", str(tmp_path)]
+    subprocess.run(runner, stdin=subprocess.DEVNULL, check=True, timeout=60)
+    assert not note.exists()
