@@ -104,6 +104,9 @@ def _command(advice: Advice) -> str:
         return f"atoll up {advice.name} {advice.prefix}"
     if advice.subject is SubjectKind.PROCESS:
         return f"start it again with {advice.prefix} before its command"
+    if advice.name.startswith("atoll-exec "):  # the innermost one decides
+        env = "env " if "=" in advice.prefix.split()[0] else ""
+        return f"put {env}{advice.prefix} behind the options of its own atoll-exec"
     return f"{advice.prefix} {advice.name or 'CMD'}"
 
 
