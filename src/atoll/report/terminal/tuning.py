@@ -40,10 +40,17 @@ def standing_text(block: Block, number: int, left_s: float) -> str:
 
 
 def _cells(one: Effect) -> list[str]:
-    interval = "" if one.low is None else f"{one.low:.2f} to {one.high:.2f}"
+    interval = ""
+    if one.low is not None and one.high is not None:
+        interval = f"{_ratio(one.low)} to {_ratio(one.high)}"
     verdict = one.verdict.value if one.verdict else "dropped early"
     setting = " ".join(f"{name}={value}" for name, value in one.setting.items())
-    return [setting, f"{one.gain:.2f}x", interval, str(one.blocks), verdict]
+    return [setting, f"{_ratio(one.gain)}x", interval, str(one.blocks), verdict]
+
+
+def _ratio(value: float) -> str:
+    """Close to 1 a third digit, since the margin is 2 %."""
+    return f"{value:.3f}" if 0.95 < value < 1.05 else f"{value:.2f}"
 
 
 def _said(found: Tuning) -> list[str]:
