@@ -30,6 +30,7 @@ from atoll.schema import (
     runtime_profile,
     summary,
     tuning,
+    workload,
 )
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/formats"
@@ -51,6 +52,7 @@ FORMATS: dict[str, tuple[ModuleType, Any]] = {
     "runtime-profile": (runtime_profile, runtime_profile.RuntimeProfile),
     "duckdb-profile": (duckdb_profile, duckdb_profile.DuckDBProfile),
     "summary": (summary, summary.BenchSummary),
+    "workload": (workload, workload.WorkloadResult),
 }
 
 

@@ -85,6 +85,14 @@ def test_atoll_probe_runs(bin_dir: Path, tmp_path: Path) -> None:
     assert done.stdout.startswith("atoll-probe ")
 
 
+def test_atoll_workload_runs(bin_dir: Path, tmp_path: Path) -> None:
+    """It loads the topology library from the package's folder."""
+    small = ("--scheduler", "atoll", "--records", "1000", "--runs", "1")
+    done = run(bin_dir / "atoll-workload", "w1", *small, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["answer"]["rows"] == 10
+
+
 @pytest.mark.parametrize("command", ["topo", "plan", "up", "verify", "bench", "report", "demo"])
 def test_every_command_loads(bin_dir: Path, tmp_path: Path, command: str) -> None:
     """With no engine installed, help must still come: engines are extras."""

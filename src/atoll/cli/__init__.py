@@ -45,6 +45,7 @@ COMMANDS = {
     "apply": "Follow advice, or set a system-wide switch, with a journal.",
     "undo": "Restore the system-wide switches that Atoll has set.",
     "knobs": "Show the system-wide switches, and those that Atoll has set.",
+    "workload": "Run a small known program, to see what a setting changes.",
     "engine": "List, install and remove engines.",
     "bench": "Compare policies block by block.",
     "experiment": "Repeat a figure of the papers and judge its claim.",

@@ -21,6 +21,7 @@ Capture = pytest.CaptureFixture[str]
 SUBCOMMANDS = {
     "profile": ("show", "compare"),
     "engine": ("list", "install", "remove"),
+    "workload": ("run",),
 }
 
 

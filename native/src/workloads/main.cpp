@@ -1,0 +1,88 @@
+// atoll-workload: the workloads of "The Art of Efficient In-memory Query Processing on NUMA
+// Systems: a Systematic Approach" (numa-query-tuning), table I: W1, W2 and W3.
+//
+//   atoll-exec -i all --malloc tbbmalloc -- atoll-workload w1 --threads 16
+//
+// Where its threads and memory go, and which malloc it has, is the business of atoll-exec.
+#include <sched.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "options.hpp"
+#include "run.hpp"
+
+namespace atl::workloads {
+namespace {
+
+constexpr const char* kHelp = R"(Usage: atoll-workload WORKLOAD [FLAGS]
+
+Runs a workload of numa-query-tuning, checks its answer, and prints one JSON object.
+
+Workloads
+  w1   the median of each group (holistic aggregation)
+  w2   the count of each group (distributive aggregation)
+  w3   a hash join without partitioning
+
+Flags
+  --scheduler plain|atoll  threads of their own, or Atoll's task runtime (plain)
+  --variant paper|fast     one shared table, or the fastest way that we know (paper)
+  --dataset NAME           moving-cluster (w1), sequential (w3), zipf (w2), runs, heavy-hitter
+  --records N              rows; w3: of the larger table (10,000,000; w3: 16,000,000)
+  --groups N               keys; w3: rows of the smaller table (a row for 100 records; w3: for 16)
+  --threads N              (the CPUs that this process may use)
+  --seed N                 of the data (1)
+  --runs N                 on the same data (3)
+  --keep                   w3: keep the joined rows, by malloc, instead of summing them
+  --no-check               do not check the answer by sorting
+  --save FOLDER            write records.bin, and keys.bin (w3) or answer.bin (w1, w2): pairs of
+                           64-bit integers
+  --help, --version
+
+Placement, memory policy and malloc: atoll-exec [FLAGS] -- atoll-workload w1
+
+Exit status: 0, 1 wrong answer, 2 wrong usage or too little memory, 5 another failure
+)";
+
+int cpus() {
+  // Also with more CPUs than a cpu_set_t has, the call needs a larger set only to succeed.
+  cpu_set_t* const set = CPU_ALLOC(8192);
+  int count = 1;
+  if (set != nullptr && sched_getaffinity(0, CPU_ALLOC_SIZE(8192), set) == 0) {
+    count = CPU_COUNT_S(CPU_ALLOC_SIZE(8192), set);
+  }
+  CPU_FREE(set);
+  return count;
+}
+
+int serve(int argc, char** argv) {
+  const Options options = parse_options(argc, argv, cpus());
+  if (options.help) return std::fputs(kHelp, stdout) < 0 ? 5 : 0;
+  if (options.version) return std::puts("atoll-workload " ATOLL_VERSION) < 0 ? 5 : 0;
+  std::puts(as_json(options, run(options)).c_str());
+  return std::fflush(stdout) == 0 ? 0 : 5;
+}
+
+int failed(const char* why, int status) {
+  std::fprintf(stderr, "atoll-workload: %s\n", why);
+  return status;
+}
+
+}  // namespace
+}  // namespace atl::workloads
+
+int main(int argc, char** argv) {
+  using namespace atl::workloads;
+  try {
+    return serve(argc, argv);
+  } catch (const UsageFault& fault) {
+    return failed(fault.what(), 2);
+  } catch (const WrongAnswer& fault) {
+    return failed(fault.what(), 1);
+  } catch (const std::bad_alloc&) {
+    return failed("malloc or mmap refused; use fewer --records, or a larger memory limit", 5);
+  } catch (const std::exception& fault) {
+    return failed(fault.what(), 5);
+  }
+}

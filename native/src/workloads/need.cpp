@@ -1,0 +1,53 @@
+#include "need.hpp"
+
+#include <algorithm>
+
+#include "rows.hpp"
+
+namespace atl::workloads {
+namespace {
+
+constexpr std::uint64_t kRow = sizeof(Record);
+
+std::uint64_t at_work(const Options& options) {
+  const std::uint64_t records = options.data.records;
+  const std::uint64_t groups = options.data.groups;
+  const auto threads = static_cast<std::uint64_t>(options.threads);
+  const bool fast = options.variant == Variant::kFast;
+  // Partly filled blocks: 16 KiB for each partition of a thread (partitions.hpp).
+  const std::uint64_t blocks = threads << 24;
+  switch (options.workload) {
+    case Workload::kMedian:
+      // Vectors that double hold up to twice their values, and both copies while they grow.
+      return fast ? records * 2 * kRow + blocks : records * 3 * 8 + groups * 128;
+    case Workload::kCount: return fast ? records * kRow + blocks + groups * 64 : groups * 80;
+    case Workload::kJoin: {
+      const std::uint64_t kept = options.keep ? records * 3 * 24 : 0;
+      return kept + (fast ? groups * 4 * kRow : groups * 12);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t input_bytes(const Options& options) {
+  const bool join = options.workload == Workload::kJoin;
+  return (options.data.records + (join ? options.data.groups : 0)) * kRow;
+}
+
+std::uint64_t needed_bytes(const Options& options) {
+  const std::uint64_t check = options.check ? input_bytes(options) + options.data.groups * 64 : 0;
+  return input_bytes(options) + std::max(at_work(options), check);
+}
+
+void require_memory(const Options& options, std::uint64_t available) {
+  const std::uint64_t needed = needed_bytes(options);
+  if (needed <= available) return;
+  throw UsageFault(std::string(name_of(options.workload)) + ": needs up to " +
+                   std::to_string((needed >> 20) + 1) + " MiB, and " +
+                   std::to_string(available >> 20) +
+                   " MiB of memory are available; use fewer --records");
+}
+
+}  // namespace atl::workloads

@@ -1,0 +1,46 @@
+// The command line of atoll-workload.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "dataset.hpp"
+
+namespace atl::workloads {
+
+enum class Workload { kMedian, kCount, kJoin };  // w1, w2, w3
+enum class Scheduler { kPlain, kAtoll };
+enum class Variant { kPaper, kFast };
+
+inline constexpr int kMostThreads = 1024;
+inline constexpr int kMostRuns = 1000;
+
+struct Options {
+  Workload workload = Workload::kMedian;
+  Scheduler scheduler = Scheduler::kPlain;
+  Variant variant = Variant::kPaper;
+  DataSpec data{};  // w3: of the larger table; the smaller one has each key once
+  int threads = 1;
+  int runs = 3;
+  bool keep = false;   // w3: keep the joined rows
+  bool check = true;   // the answer, by sorting
+  std::string folder;  // where the input and the answer are saved; empty: nowhere
+  bool help = false;
+  bool version = false;
+};
+
+// The message says what is wrong and what to do, in one line.
+class UsageFault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Parses the command line. `cpus`: the default number of threads. Throws UsageFault.
+[[nodiscard]] Options parse_options(int argc, char** argv, int cpus);
+
+const char* name_of(Workload workload);
+const char* name_of(Scheduler scheduler);
+const char* name_of(Variant variant);
+
+}  // namespace atl::workloads

@@ -1,0 +1,170 @@
+#include "run.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <type_traits>
+
+#include "aggregate_fast.hpp"
+#include "aggregate_paper.hpp"
+#include "atoll_team.hpp"
+#include "base/available.hpp"
+#include "join.hpp"
+#include "need.hpp"
+#include "plain_team.hpp"
+#include "verify.hpp"
+
+namespace atl::workloads {
+namespace {
+
+template <class F>
+double seconds(F&& function) {
+  const auto begin = std::chrono::steady_clock::now();
+  function();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+std::uint64_t peak_bytes() { return base::number_after("/proc/self/status", "VmHWM:") * 1024; }
+
+// How often the kernel has moved this process's threads to another CPU. nullopt: the kernel does
+// not count it (it needs CONFIG_SCHED_DEBUG).
+std::optional<std::uint64_t> migrations() {
+  if (!std::filesystem::exists("/proc/self/sched")) return std::nullopt;
+  std::uint64_t all = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    all += base::number_after((thread.path() / "sched").string(), "se.nr_migrations");
+  }
+  return all;
+}
+
+void save(const std::string& folder, const char* name, std::span<const Record> rows) {
+  const std::filesystem::path path = std::filesystem::path(folder) / name;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(rows.data()),
+             static_cast<std::streamsize>(rows.size_bytes()));
+  file.close();
+  if (!file) throw std::system_error(errno, std::generic_category(), path.string());
+}
+
+void save(const std::string& folder, const Groups& answer) {
+  std::vector<Record> all;
+  for (const std::vector<Record>& part : answer) all.insert(all.end(), part.begin(), part.end());
+  save(folder, "answer.bin", all);
+}
+
+// The input: each thread makes the part that it will read, so that the pages lie near it.
+template <class Team>
+struct Input {
+  Input(Team& team, const Options& options)
+      : records(options.data.records),
+        keys(options.workload == Workload::kJoin ? options.data.groups : 0) {
+    const DataSpec& data = options.data;
+    team.shares(records.size(), [&](std::size_t first, std::size_t last) {
+      fill(data, first, records.all().subspan(first, last - first));
+    });
+    team.shares(keys.size(), [&](std::size_t first, std::size_t last) {
+      fill_keys(data.groups, data.seed, first, keys.all().subspan(first, last - first));
+    });
+  }
+  Rows records;
+  Rows keys;  // w3: the smaller table
+};
+
+// Runs `work` as often as wanted, timed, and returns its last answer.
+template <class Work>
+auto repeat(const Options& options, Result& result, Work&& work) {
+  std::optional<std::invoke_result_t<Work&>> answer;
+  const auto before = migrations();
+  for (int run = 0; run < options.runs; ++run) {
+    answer.reset();
+    result.runs_s.push_back(seconds([&] { answer.emplace(work()); }));
+  }
+  result.peak_bytes = peak_bytes();
+  if (before) result.migrations = std::max(*migrations(), *before) - *before;
+  return std::move(*answer);
+}
+
+void require(bool right, const Options& options) {
+  if (right) return;
+  throw WrongAnswer(std::string(name_of(options.workload)) + ", " + name_of(options.variant) +
+                    ", on " + name_of(options.scheduler) +
+                    ": wrong answer; this is a bug in Atoll, please report it");
+}
+
+template <class Team>
+void aggregate(Team& team, const Options& options, std::span<const Record> records,
+               Result& result) {
+  const bool fast = options.variant == Variant::kFast;
+  const bool counts = options.workload == Workload::kCount;
+  const std::size_t groups = options.data.groups;
+  const Groups answer = repeat(options, result, [&] {
+    if (counts)
+      return fast ? count_fast(team, records, groups) : count_paper(team, records, groups);
+    return fast ? median_fast(team, records, groups) : median_paper(team, records, groups);
+  });
+  std::uint64_t sum = 0;
+  for (const std::vector<Record>& part : answer) {
+    result.rows += part.size();
+    for (const Record& group : part) sum += static_cast<std::uint64_t>(group.value);
+  }
+  result.sums = {sum};
+  if (options.check) {
+    require(counts ? right_counts(records, answer) : right_medians(records, answer), options);
+  }
+  if (!options.folder.empty()) save(options.folder, answer);
+}
+
+template <class Sink, class Team>
+Joined joined(Team& team, const Options& options, const Input<Team>& input, Result& result) {
+  return total(repeat(options, result, [&] {
+    return options.variant == Variant::kFast
+               ? join_fast<Sink>(team, input.keys.all(), input.records.all())
+               : join_paper<Sink>(team, input.keys.all(), input.records.all());
+  }));
+}
+
+template <class Team>
+void join(Team& team, const Options& options, const Input<Team>& input, Result& result) {
+  const Joined answer = options.keep ? joined<Kept>(team, options, input, result)
+                                     : joined<Joined>(team, options, input, result);
+  result.rows = answer.rows;
+  result.sums = {answer.build_sum, answer.probe_sum};
+  if (options.check) require(right_join(input.keys.all(), input.records.all(), answer), options);
+  if (!options.folder.empty()) save(options.folder, "keys.bin", input.keys.all());
+}
+
+template <class Team>
+Result run_on(Team& team, const Options& options) {
+  Result result;
+  result.input_bytes = input_bytes(options);
+  team.run([&] {
+    std::optional<Input<Team>> input;
+    result.generate_s = seconds([&] { input.emplace(team, options); });
+    if (!options.folder.empty()) save(options.folder, "records.bin", input->records.all());
+    if (options.workload == Workload::kJoin) {
+      join(team, options, *input, result);
+    } else {
+      aggregate(team, options, input->records.all(), result);
+    }
+  });
+  return result;
+}
+
+}  // namespace
+
+Result run(const Options& options) {
+  require_memory(options, base::available_bytes());
+  if (!options.folder.empty()) std::filesystem::create_directories(options.folder);
+  if (options.scheduler == Scheduler::kPlain) {
+    PlainTeam team(options.threads);
+    return run_on(team, options);
+  }
+  AtollTeam team(options.threads);
+  return run_on(team, options);
+}
+
+}  // namespace atl::workloads

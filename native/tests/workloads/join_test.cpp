@@ -1,0 +1,72 @@
+// W3, each variant on each team, summed and kept: the answer that sorting gives.
+
+#include "join.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "atoll_team.hpp"
+#include "parts.hpp"
+#include "plain_team.hpp"
+#include "verify.hpp"
+
+namespace atl::workloads {
+namespace {
+
+constexpr std::pair<unsigned, unsigned> kJoins[] = {{1, 1}, {5'000, 1}, {30'000, 2'001}};
+
+template <class Team>
+class JoinsOn : public testing::Test {
+ protected:
+  void expect_right(Team& team, const std::vector<Record>& build,
+                    const std::vector<Record>& probe) {
+    team.run([&] {
+      EXPECT_TRUE(right_join(build, probe, total(join_paper<Joined>(team, build, probe))));
+      EXPECT_TRUE(right_join(build, probe, total(join_paper<Kept>(team, build, probe))));
+      EXPECT_TRUE(right_join(build, probe, total(join_fast<Joined>(team, build, probe))));
+      EXPECT_TRUE(right_join(build, probe, total(join_fast<Kept>(team, build, probe))));
+    });
+  }
+};
+using Both = testing::Types<PlainTeam, AtollTeam>;
+TYPED_TEST_SUITE(JoinsOn, Both);
+
+TYPED_TEST(JoinsOn, AllDataSets) {
+  for (const int threads : {1, 4}) {
+    TypeParam team(threads);
+    for (const Dataset dataset : test::kDatasets) {
+      for (const auto& [records, keys] : kJoins) {
+        SCOPED_TRACE(std::string(name_of(dataset)) + ", " + std::to_string(records) + " records, " +
+                     std::to_string(threads) + " threads");
+        this->expect_right(team, test::keys_of(keys),
+                           test::records_of({dataset, records, keys, 1}));
+      }
+    }
+  }
+}
+
+TYPED_TEST(JoinsOn, RowsWithoutAMatchAndKeysThatRepeat) {
+  std::vector<Record> build;
+  std::vector<Record> probe;
+  for (std::int64_t at = 0; at < 900; ++at) build.push_back({at % 300 * 2, at});
+  for (std::int64_t at = 0; at < 5'000; ++at) probe.push_back({at % 700, at});
+  TypeParam team(3);
+  this->expect_right(team, build, probe);
+  this->expect_right(team, build, {});
+  this->expect_right(team, {}, probe);
+}
+
+TEST(RightJoin, AcceptsTheRightAnswerOnly) {
+  const std::vector<Record> build = {{1, 100}, {2, 200}, {1, 1000}};
+  const std::vector<Record> probe = {{1, 1}, {3, 3}, {2, 2}, {1, 4}};
+  EXPECT_TRUE(right_join(build, probe, {5, 2'400, 12}));
+  EXPECT_FALSE(right_join(build, probe, {4, 2'400, 12}));
+  EXPECT_FALSE(right_join(build, probe, {5, 2'401, 12}));
+  EXPECT_FALSE(right_join(build, probe, {5, 2'400, 13}));
+}
+
+}  // namespace
+}  // namespace atl::workloads

@@ -1,0 +1,74 @@
+"""`atoll workload run` with the real program, at a size of milliseconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from atoll.cli import run
+from atoll.schema.base import parse
+from atoll.schema.workload import WorkloadResult
+from tests.parts.faults import check_complaint
+
+Capture = pytest.CaptureFixture[str]
+SMALL = ("--records", "30000", "--threads", "2", "--runs", "2")
+
+
+def document(capsys: Capture, *arguments: str) -> WorkloadResult:
+    assert run(["workload", "run", *arguments, *SMALL, "--json"]) == 0
+    return parse(WorkloadResult, capsys.readouterr().out, where="stdout")
+
+
+@pytest.mark.parametrize("workload", ["w1", "w2", "w3"])
+def test_variants_and_schedulers_have_one_answer(workload: str, capsys: Capture) -> None:
+    found = [
+        document(capsys, workload, "--variant", variant, "--scheduler", scheduler)
+        for variant in ("paper", "fast")
+        for scheduler in ("plain", "atoll")
+    ]
+    assert len({one.answer.sums for one in found}) == 1
+    assert {one.answer.rows for one in found} == {30_000 if workload == "w3" else 300}
+    assert all(one.checked and len(one.runs_s) == 2 and one.launch == () for one in found)
+    assert all(one.peak_bytes > one.input_bytes for one in found)
+
+
+def test_the_launcher_places_it(capsys: Capture) -> None:
+    found = document(capsys, "w1", "--memory", "local", "--no-thp", "--malloc", "system")
+    assert found.launch == ("-l", "--malloc", "system", "--no-thp")
+
+
+def test_the_text_fits_80_columns(capsys: Capture) -> None:
+    assert run(["workload", "run", "w3", "--keep", "--memory", "local", *SMALL]) == 0
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    assert said.startswith("w3, paper, rows kept\n")
+    assert "30,000 rows, right" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["w1", "--records", "10", "--groups", "20"], {"groups": "20", "records": "10"}),
+        (["w2", "--keep"], {"flag": "--keep"}),
+        (["w1", "--records", "5000000000"], {"records": "5000000000"}),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    arguments: list[str], named: dict[str, str], capsys: Capture
+) -> None:
+    assert run(["workload", "run", *arguments]) == 2
+    check_complaint(capsys.readouterr().err, **named)
+
+
+def test_more_than_the_memory_is_refused_at_once(capsys: Capture) -> None:
+    assert run(["workload", "run", "w1", "--records", "4000000000"]) == 2
+    said = capsys.readouterr().err
+    assert "MiB of memory are available; use fewer --records" in said
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["workload", "run", "w1", *SMALL, "--save", str(tmp_path / "file/below")]) == 5
+    said = capsys.readouterr().err
+    assert str(tmp_path / "file/below") in said and said.count("\n") == 1

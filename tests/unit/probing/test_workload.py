@@ -1,0 +1,106 @@
+"""How atoll-workload is started, and what becomes of its ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from atoll.errors import CheckFailed, EngineFailed, UsageError
+from atoll.host.processes import Finished
+from atoll.probing import workload
+from atoll.probing.workload import launch_flags, run_workload
+from tests.parts.fake_host import FakeHost
+from tests.parts.faults import fails
+
+RESULT = {
+    "format": "atoll/workload",
+    "version": 1,
+    "workload": "w1",
+    "scheduler": "plain",
+    "variant": "paper",
+    "dataset": "runs",
+    "records": 200,
+    "groups": 2,
+    "seed": 1,
+    "threads": 2,
+    "keep": False,
+    "generate_s": 0.1,
+    "runs_s": [0.5],
+    "records_per_s": 400.0,
+    "input_bytes": 3200,
+    "peak_bytes": 9000,
+    "migrations": None,
+    "checked": True,
+    "answer": {"rows": 2, "sums": [7]},
+}
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload, "find_program", lambda name: f"/bin/{name}")
+
+
+def ends(returncode: int, stdout: str = "", stderr: str = "") -> FakeHost:
+    return FakeHost(on_run=lambda argv: Finished(returncode, stdout, stderr))
+
+
+def test_flags_of_the_launcher() -> None:
+    plain = launch_flags(cpus=None, memory="first-touch", malloc=None, no_thp=False)
+    assert plain == ()
+    every = launch_flags(cpus="0-3", memory="interleave", malloc="tbbmalloc", no_thp=True)
+    assert every == ("-C", "0-3", "-i", "all", "--malloc", "tbbmalloc", "--no-thp")
+
+
+@pytest.mark.parametrize("launch", [(), ("-l", "--no-thp")])
+def test_the_launcher_starts_it_only_if_it_has_flags(launch: tuple[str, ...]) -> None:
+    started: list[Sequence[str]] = []
+
+    def on_run(argv: Sequence[str]) -> Finished:
+        started.append(argv)
+        return Finished(0, json.dumps(RESULT), "")
+
+    found = run_workload(FakeHost(on_run=on_run), ["w1", "--runs", "1"], launch)
+    own = ["/bin/atoll-workload", "w1", "--runs", "1"]
+    assert [*started[0]] == (["/bin/atoll-exec", *launch, "--", *own] if launch else own)
+    assert found.launch == launch
+    assert found.answer.sums == (7,)
+
+
+@pytest.mark.parametrize(
+    ("returncode", "program", "kind"),
+    [
+        (1, "atoll-workload", CheckFailed),
+        (2, "atoll-workload", UsageError),
+        (5, "atoll-workload", EngineFailed),
+        (125, "atoll-exec", UsageError),
+    ],
+)
+def test_a_failure_is_its_line_with_the_fitting_exit_code(
+    returncode: int, program: str, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind) as fault:
+        run_workload(ends(returncode, stderr=f"{program}: the reason\n"), ["w1"], ())
+    assert str(fault.value) == "the reason"
+
+
+def test_a_kill_names_the_signal() -> None:
+    with fails(EngineFailed, signal="SIGKILL"):
+        run_workload(ends(-9), ["w1"], ())
+
+
+def test_a_failure_without_a_word_names_the_status() -> None:
+    with fails(EngineFailed, status="3"):
+        run_workload(ends(3), ["w1"], ())
+
+
+def test_nonsense_is_refused() -> None:
+    with fails(EngineFailed, field="variant"):
+        run_workload(ends(0, json.dumps(RESULT | {"variant": "quick"})), ["w1"], ())
+
+
+def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload, "find_program", lambda name: None)
+    with fails(EngineFailed, program="atoll-workload"):
+        run_workload(ends(0), ["w1"], ())
