@@ -223,7 +223,7 @@ perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for
 	$(BIN)/python -m perf
 
 .PHONY: perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime \
-    perf-suites
+    perf-suites perf-tuning
 perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
 perf-engines: setup  ## The same for what Atoll adds around the installed engines (an hour)
 perf-exec: setup  ## The same for atoll-exec beside numactl
@@ -232,7 +232,9 @@ perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
 perf-runtime: setup peers  ## The same for the task runtime beside its peers (rayon: needs cargo)
 perf-suites: setup  ## The same for the suites, a pass and a report (20 minutes)
-perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime perf-suites:
+perf-tuning: setup  ## The same for the fast workloads beside DuckDB
+perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime perf-suites \
+    perf-tuning:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------
