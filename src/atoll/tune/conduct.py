@@ -21,7 +21,7 @@ from atoll.schema.tuning import LeftOut, Run
 from atoll.tune import search
 from atoll.tune.factors import Factor, Recipe
 from atoll.tune.metric import Metric
-from atoll.tune.runs import EMPTY, Ran, RunFault, Runs
+from atoll.tune.runs import EMPTY, NoEnd, Ran, RunFault, Runs
 
 SHORTEST_S = 0.1
 _START_S = 0.01  # about what the start of a run costs beside the run itself
@@ -121,6 +121,8 @@ class _Conductor:
         name = shlex.join(self._work.command)
         try:
             first, second = (self._baseline(self._work.time_s) for _ in range(2))
+        except NoEnd as fault:
+            raise UsageError(f"{name}: {fault}; give it less work, or a longer --time") from None
         except RunFault as fault:
             raise UsageError(f"{name}: {fault}") from None
         except ValueError as fault:

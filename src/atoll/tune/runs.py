@@ -37,6 +37,10 @@ class RunFault(Exception):
     """A run that cannot be counted, with the reason."""
 
 
+class NoEnd(RunFault):
+    """A run that took longer than it may."""
+
+
 class Runs:
     """The runner process. `knobs_folder`: what it restores if this process is killed; or empty."""
 
@@ -97,7 +101,7 @@ def stdin_path() -> str:
 def _checked(answer: Mapping[str, object], limit_s: float) -> Ran:
     stderr = str(answer.get("stderr", ""))
     if answer.get("fault") == "no end":
-        raise RunFault(f"no end within {limit_s:.0f} s{_last_words(stderr)}")
+        raise NoEnd(f"no end within {limit_s:.0f} s{_last_words(stderr)}")
     status, left = answer["status"], answer["left"]
     assert isinstance(status, int) and isinstance(left, list)
     if status == -9:
