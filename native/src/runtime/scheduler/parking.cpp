@@ -172,7 +172,8 @@ bool Parking::borrow_from(int worker) {
 }
 
 int Parking::borrow(int chiplet) {
-  return first_near(chiplet, [this](int worker) { return borrow_from(worker); });
+  Wave::Cursor first;
+  return first_near(chiplet, first, [this](int worker) { return borrow_from(worker); });
 }
 
 bool Parking::begin_return(int worker, Kind kind) {

@@ -43,7 +43,8 @@
 //    fence, and with workers that wake later.
 //  - Without idle workers the producer's part is a load and a branch.
 //  - A Wave makes at most one system call, whatever the number of workers that it wakes: they are a
-//    tree (wake_tree.hpp), so that the last of n is up after log n steps.
+//    tree (wake_tree.hpp), so that the last of n is up after log n steps. To find them it passes
+//    over each worker about once, and over all of them for work for which nobody sleeps.
 //
 // The counts are in two levels: {sleepers, searchers} of each chiplet, and {chiplets with sleepers,
 // chiplets with searchers} of all. Producers read the second only. It changes when the first
@@ -128,8 +129,8 @@ class Parking {
   // runs before let_run: until then the caller waits for nothing that a worker has to do.
   class Wave {
    public:
-    // To make this number of tasks ready takes ten microseconds, about as long as a thread takes to
-    // wake: then let_run.
+    // Call let_run after this number, so that the first of thousands do not wait until the last one
+    // is added.
     static constexpr int kMostHeld = 256;
 
     explicit Wave(Parking& parking) : parking_(parking) {}
@@ -152,8 +153,29 @@ class Parking {
    private:
     friend class Parking;
 
+    // Where the look for the next sleeper begins: behind the last one that was found, so that n of
+    // them cost one turn round a list and not n looks from its beginning. Each look may go all the
+    // way round, since a worker may fall asleep behind it.
+    class Cursor {
+     public:
+      // Attempts the positions below `end` until one succeeds. False: none did.
+      template <class Attempt>
+      bool find(std::size_t end, Attempt&& attempt) {
+        for (std::size_t left = end; left > 0; --left) {
+          if (next_ >= end) next_ = 0;
+          if (attempt(next_++)) return true;
+        }
+        return false;
+      }
+
+     private:
+      std::size_t next_ = 0;
+    };
+
     Parking& parking_;
     WakeTree tree_;
+    Cursor in_list_;     // wake_first
+    Cursor by_chiplet_;  // first_near
     bool one_of_many_ = false;
   };
 
@@ -186,14 +208,15 @@ class Parking {
   void notify_near(int chiplet, Allowed&& allowed, Wave& wave) {
     detail::full_fence();
     if (word_.load(std::memory_order_relaxed) < detail::kSleeper) return;
-    first_near(chiplet, [&](int worker) { return allowed(worker) && wave.add(worker); });
+    first_near(chiplet, wave.by_chiplet_,
+               [&](int worker) { return allowed(worker) && wave.add(worker); });
   }
 
   // The same for work that every worker may run, if the wave needs a sleeper for it.
   void notify_near(int chiplet, Wave& wave) {
     detail::full_fence();
     if (!wave.needs_sleeper(word_.load(std::memory_order_relaxed))) return;
-    first_near(chiplet, [&](int worker) { return wave.add(worker); });
+    first_near(chiplet, wave.by_chiplet_, [&](int worker) { return wave.add(worker); });
   }
 
   // Any thread, after publishing something for `worker` alone.
@@ -231,29 +254,39 @@ class Parking {
     std::atomic<std::uint64_t> word{0};  // {sleepers, searchers}
   };
 
-  // The first of these workers that is allowed and sleeps. Passes over chiplets without sleepers by
-  // one load each, if their workers are next to each other in the list.
+  // The first of these workers, from the wave's cursor on, that is allowed and sleeps. Passes over
+  // chiplets without sleepers by one load each, if their workers are next to each other in the
+  // list.
   template <class Allowed>
   int wake_first(std::span<const int> nearest_first, Allowed&& allowed, Wave& wave) {
     int chiplet = kNobody;
     bool sleepers = false;
-    for (const int worker : nearest_first) {
+    int found = kNobody;
+    wave.in_list_.find(nearest_first.size(), [&](std::size_t at) {
+      const int worker = nearest_first[at];
       const int its = chiplet_of(worker);
       if (std::exchange(chiplet, its) != its) sleepers = has_sleepers(its);
-      if (sleepers && allowed(worker) && wave.add(worker)) return worker;
-    }
-    return kNobody;
+      if (!sleepers || !allowed(worker) || !wave.add(worker)) return false;
+      found = worker;
+      return true;
+    });
+    return found;
   }
-  // The first sleeper for which the attempt succeeds, those of this chiplet first.
+  // The first sleeper, from the cursor on, for which the attempt succeeds. One turn has those of
+  // this chiplet, then those of all others.
   template <class Attempt>
-  int first_near(int chiplet, Attempt&& attempt) {
-    for (const bool near : {true, false}) {
-      for (int worker = 0; worker < workers_; ++worker) {
-        const int its = chiplet_of(worker);
-        if ((its == chiplet) == near && has_sleepers(its) && attempt(worker)) return worker;
-      }
-    }
-    return kNobody;
+  int first_near(int chiplet, Wave::Cursor& cursor, Attempt&& attempt) {
+    const auto workers = static_cast<std::size_t>(workers_);
+    int found = kNobody;
+    cursor.find(2 * workers, [&](std::size_t at) {
+      const bool near = at < workers;
+      const int worker = static_cast<int>(near ? at : at - workers);
+      const int its = chiplet_of(worker);
+      if ((its == chiplet) != near || !has_sleepers(its) || !attempt(worker)) return false;
+      found = worker;
+      return true;
+    });
+    return found;
   }
   int chiplet_of(int worker) const {
     return chiplet_of_[static_cast<std::size_t>(worker)].load(std::memory_order_relaxed);

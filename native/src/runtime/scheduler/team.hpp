@@ -70,6 +70,8 @@ class Team {
     Visit& operator=(const Visit&) = delete;
 
     void make_ready(Word word) noexcept;
+    // Those that are to wake for the tasks until now.
+    void let_run() { wave_.let_run(); }
 
     Team& team;
 

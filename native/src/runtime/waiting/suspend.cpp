@@ -59,7 +59,8 @@ void Resumptions::add(detail::Waiter waiter) noexcept {
       [[fallthrough]];
     }
     case Kind::call: {
-      let_run();  // the call may be a user's code, which may wait for them
+      let_run();  // the call may be a user's code, which may wait for them, or end their team
+      visit_.reset();
       auto* const job = static_cast<detail::Job*>(pointer);
       job->execute(job);
     }
@@ -72,7 +73,7 @@ void Resumptions::make_ready(Team& team, Word word) noexcept {
 }
 
 void Resumptions::let_run() noexcept {
-  visit_.reset();
+  if (visit_) visit_->let_run();
   if (!threads_.empty()) threads_.let_run(kResumed);
   held_ = 0;
 }

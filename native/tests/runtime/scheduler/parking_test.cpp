@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <span>
 #include <thread>
 #include <vector>
@@ -126,6 +127,62 @@ TEST_P(ParkingTest, RestrictedWorkWakesWhoMayRunItWhoeverSearches) {
     EXPECT_EQ(parking.futex_wakes(), 1U) << "the first one's";
   }
   parking.commit(2);
+}
+
+// Each piece of work for one of them begins its look where the last one ended.
+TEST_P(ParkingTest, AWaveThatWakesAllPassesOverEachWorkerOnce) {
+  constexpr int kWorkers = 200;
+  std::vector<int> order(kWorkers);
+  std::iota(order.begin(), order.end(), 0);
+  for (const bool in_a_list : {true, false}) {
+    Parking parking(kWorkers);
+    for (const int worker : order) go_to_sleep(parking, worker);
+    int looks = 0;
+    const auto allowed = [&](int) {
+      ++looks;
+      return true;
+    };
+    {
+      Parking::Wave wave(parking);
+      for (int piece = 0; piece < kWorkers; ++piece) {
+        if (in_a_list) {
+          parking.notify_allowed(order, allowed, wave);
+        } else {
+          parking.notify_near(0, allowed, wave);
+        }
+      }
+    }
+    EXPECT_EQ(parking.sleepers(), 0);
+    EXPECT_EQ(looks, kWorkers);
+    for (const int worker : order) parking.commit(worker);  // returns
+  }
+}
+
+TEST_P(ParkingTest, AWaveFindsWhoFallsAsleepBehindItsLook) {
+  constexpr std::array kOrder{0, 1, 2};
+  const auto all = [](int) { return true; };
+  for (const bool in_a_list : {true, false}) {
+    Parking parking(3);
+    go_to_sleep(parking, 1);
+    go_to_sleep(parking, 2);
+    {
+      Parking::Wave wave(parking);
+      const auto wake = [&] {
+        if (in_a_list) {
+          parking.notify_allowed(kOrder, all, wave);
+        } else {
+          parking.notify_near(0, all, wave);
+        }
+        return parking.sleepers();
+      };
+      EXPECT_EQ(wake(), 1);
+      go_to_sleep(parking, 0);
+      EXPECT_EQ(wake(), 1);
+      EXPECT_EQ(wake(), 0);
+      EXPECT_EQ(wake(), 0);
+    }
+    for (const int worker : kOrder) parking.commit(worker);
+  }
 }
 
 TEST_P(ParkingTest, CancelUsesUpANotification) {
