@@ -67,10 +67,9 @@ Word PlaceDomains::tag_of(Place place) const {
       }
       return shifted(kFirstWorker + static_cast<std::size_t>(place.index));
     case Place::Kind::core: {
-      const std::vector<int> cores = seats_.cores();
-      const auto at = std::ranges::find(cores, place.index);
-      if (at == cores.end()) return fault("worker on core", "see Runtime::cores()");
-      return shifted(kFirstWorker + static_cast<std::size_t>(at - cores.begin()));
+      const int rank = seats_.worker_on(place.index);
+      if (rank < 0) return fault("worker on core", "see Runtime::cores()");
+      return shifted(kFirstWorker + static_cast<std::size_t>(rank));
     }
     case Place::Kind::chiplet:
       if (place.index < 0 || place.index >= seats_.places.chiplets()) {

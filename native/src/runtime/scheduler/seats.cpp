@@ -31,7 +31,8 @@ Seats::Seats(Places all, int workers, bool pin, bool share)
       core_of_worker_(seat_workers(places, usable_, workers, 1)),
       thread_of_worker_(core_of_worker_.size()),
       bound_(core_of_worker_.size()),
-      bound_to_cpu_(cpus_up_to_last(places)) {
+      bound_to_cpu_(cpus_up_to_last(places)),
+      on_core_(places.cores.size()) {
   for (std::size_t at = 0; at < nodes.size(); ++at) {
     for (const int core : places.cores_of_node(nodes[at])) {
       const std::vector<int>& cpus = places.cores[static_cast<std::size_t>(core)].cpus;
@@ -43,7 +44,7 @@ Seats::Seats(Places all, int workers, bool pin, bool share)
     for (std::size_t at = 0; at < nodes.size(); ++at) memory_nodes_[at] = real[at % real.size()];
   }
   if (share) shared_ = by_chiplet(usable_);
-  note_bound();
+  note_seats();
 }
 
 void Seats::sit(int rank, int thread) {
@@ -57,7 +58,7 @@ void Seats::place(int spread, const Approach& approach) {
   std::vector<int> cores = mapped(places, usable_, core_of_worker_, spread, approach);
   if (cores.empty()) cores = seat_workers(places, usable_, size(), spread);
   core_of_worker_ = std::move(cores);
-  note_bound();
+  note_seats();
   if (!pins()) return;
   for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) bind(rank);
 }
@@ -92,6 +93,11 @@ int Seats::bound_to(int cpu) const {
   const auto at = static_cast<std::size_t>(cpu);
   if (!pins() || at >= bound_to_cpu_.size()) return -1;
   return bound_to_cpu_[at].load(std::memory_order_relaxed);
+}
+
+int Seats::worker_on(int core) const {
+  const auto at = static_cast<std::size_t>(core);
+  return at < on_core_.size() ? on_core_[at].load(std::memory_order_relaxed) : -1;
 }
 
 std::vector<int> Seats::cores() const {
@@ -143,12 +149,23 @@ const std::vector<int>& Seats::cpus_of(std::size_t rank) const {
 }
 
 // Relaxed: who reads a seat that changes meanwhile has read it a moment earlier.
-void Seats::note_bound() {
+void Seats::note_seats() {
   for (std::atomic<int>& bound : bound_to_cpu_) bound.store(-1, std::memory_order_relaxed);
   for (std::size_t rank = 0; rank < core_of_worker_.size(); ++rank) {
     for (const int cpu : cpus_of(rank)) {
       bound_to_cpu_[static_cast<std::size_t>(cpu)].store(static_cast<int>(rank),
                                                          std::memory_order_relaxed);
+    }
+  }
+  // A core that keeps a worker has one at every moment.
+  for (std::size_t rank = core_of_worker_.size(); rank-- > 0;) {
+    on_core_[static_cast<std::size_t>(core_of_worker_[rank])].store(static_cast<int>(rank),
+                                                                    std::memory_order_relaxed);
+  }
+  for (std::size_t core = 0; core < on_core_.size(); ++core) {
+    const int rank = on_core_[core].load(std::memory_order_relaxed);
+    if (rank >= 0 && core_of_worker_[static_cast<std::size_t>(rank)] != static_cast<int>(core)) {
+      on_core_[core].store(-1, std::memory_order_relaxed);
     }
   }
 }

@@ -40,6 +40,9 @@ class Seats {
   // The worker whose seat is this CPU, the last of several; -1: none, or workers are not bound.
   int bound_to(int cpu) const;
 
+  // The worker that sits on this core, an index of places.cores, the first of several; -1: none.
+  int worker_on(int core) const;
+
   // The core of each worker, an index of places.cores.
   std::vector<int> cores() const;
   // One CPU of each chiplet on which a worker sits.
@@ -58,7 +61,7 @@ class Seats {
   const std::vector<int>& cpus_of(std::size_t rank) const;
   std::vector<std::vector<int>> by_chiplet(std::span<const int> cores) const;
   void bind(std::size_t rank);
-  void note_bound();
+  void note_seats();
 
   std::vector<int> memory_nodes_;                // where the memory of each of `nodes` lies
   std::vector<std::vector<int>> cpus_of_nodes_;  // in the order of `nodes`
@@ -71,6 +74,7 @@ class Seats {
   std::vector<std::vector<int>> bound_;   // what each worker's thread was last bound to
   std::vector<std::vector<int>> shared_;  // CPUs by chiplet, if workers are bound to these
   std::vector<std::atomic<int>> bound_to_cpu_;
+  std::vector<std::atomic<int>> on_core_;  // for worker_on
 };
 
 }  // namespace atl::runtime

@@ -165,6 +165,15 @@ TEST_P(Counts, LockedInstructionsOfForksAndTasks) {
   });
 }
 
+TEST_P(Counts, ASpawnOnACoreCostsWhatOneOnItsWorkerDoes) {
+  beside_busy_workers([] {
+    const auto locked = [](atl::Place place) {
+      return locked_instructions_of([=] { atl::spawn(place, [] {}).join(); }, 5);
+    };
+    EXPECT_EQ(locked(atl::on_core(atl::this_task::core())), locked(atl::on_worker(0)));
+  });
+}
+
 TEST(WakesByOneCall, AreOneSystemCallFor256Waiters) {
   constexpr int kWaiters = 256;
   atl::Event event;
