@@ -11,7 +11,8 @@
 //  - A child runs on the joiner's stack or, if stolen, on its thief's. It takes one block of memory
 //    from the worker's cache.
 //  - The destructor waits for the children; an exception that no `join` threw is lost. While an
-//    exception unwinds the stack, it asks them to stop first.
+//    exception unwinds the stack, it asks them to stop first. It may run on any thread, as where a
+//    coroutine ends elsewhere than it began.
 //  - Only the code that made the scope may call `fork` and `join`, as a child of it must not: it
 //    may open a scope of its own. In a child and all that is inside it, in a loop, an algorithm or
 //    another scope's child of the maker's, in another task, and outside of tasks, both throw

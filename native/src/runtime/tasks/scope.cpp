@@ -19,24 +19,27 @@ using runtime::Worker;
 
 // Runs the children that are still on top of this worker's deque, then waits for the others.
 void Scope::await() noexcept {
-  detail::TaskContext* const own = Worker::here()->context;
-  while (forked_ != done_here_) {
-    Worker* const worker = Worker::here();
-    const Word word = worker->deque.pop();
-    if (word == 0) break;
-    auto* const child = detail::kind_of(word) == detail::WordKind::scope_child
-                            ? static_cast<ChildBase*>(detail::pointer_of(word))
-                            : nullptr;
-    if (child == nullptr || child->scope != this) {
-      detail::put_back(worker, word);
-      break;
+  // A coroutine may leave its scope on a thread that is no worker.
+  if (const Worker* const here = Worker::here(); here != nullptr) {
+    detail::TaskContext* const own = here->context;
+    while (forked_ != done_here_) {
+      Worker* const worker = Worker::here();
+      const Word word = worker->deque.pop();
+      if (word == 0) break;
+      auto* const child = detail::kind_of(word) == detail::WordKind::scope_child
+                              ? static_cast<ChildBase*>(detail::pointer_of(word))
+                              : nullptr;
+      if (child == nullptr || child->scope != this) {
+        detail::put_back(worker, word);
+        break;
+      }
+      worker->counts.inline_forks.add();
+      worker->context = &context_;
+      child->link = ChildBase::kByJoiner;
+      child->execute(child);
     }
-    worker->counts.inline_forks.add();
-    worker->context = &context_;
-    child->link = ChildBase::kByJoiner;
-    child->execute(child);
+    Worker::here()->context = own;
   }
-  Worker::here()->context = own;
 
   const std::int64_t elsewhere = forked_ - done_here_;
   if (elsewhere == 0) return;

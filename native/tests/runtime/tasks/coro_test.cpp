@@ -214,6 +214,37 @@ TEST_P(Coros, MayEndInAnotherRuntimeOrOnAnyThread) {
   }
 }
 
+TEST_P(Coros, WaitForTheChildrenOfTheirScopeOnAnyThread) {
+  atl::Runtime other(with_workers(1));
+  const auto leaves = [](Gate& gate, std::atomic<int>& done) -> Coro<> {
+    atl::Scope scope;
+    for (int child = 0; child < 3; ++child) {
+      scope.fork([&] {
+        atl::sleep_for(std::chrono::milliseconds(1));
+        ++done;
+      });
+    }
+    co_await gate;
+  };
+  for (const bool on_a_worker : {false, true}) {
+    Gate gate;
+    std::atomic<int> done{0};
+    int when_left = 0;
+    const auto go = [&] {
+      gate.go();
+      when_left = done;
+    };
+    atl::Task<> task = runtime.spawn(leaves(gate, done));
+    if (on_a_worker) {
+      other.run(go);
+    } else {
+      go();
+    }
+    EXPECT_EQ(when_left, 3);
+    task.join();
+  }
+}
+
 TEST_P(Coros, LeaveATaskThatResumesThemItsOwnTaskLocalsAndStopToken) {
   static atl::TaskLocal<int> local;
   const auto waits = [](Gate& gate, atl::Event& event) -> Coro<int> {
