@@ -78,6 +78,7 @@ class Event {
   // task. Awaited on a thread that is not a worker, it goes on on a worker of the runtime in which
   // the event is set, or, set on another thread, there in `set`. It must not be destroyed before.
   class Awaiter;
+  class CoroAwaiter;
   Awaiter operator co_await();
 
  private:
@@ -101,34 +102,56 @@ class Event {
   std::atomic<std::uintptr_t> state_{0};
 };
 
-// 64 bytes, since there may be millions.
-class Event::Awaiter : detail::Job, public detail::KeepsContext {
+// For a Coro, whose promise is a job: 16 bytes, since there may be millions.
+class Event::CoroAwaiter {
  public:
-  explicit Awaiter(Event& event) : self_{reinterpret_cast<std::uintptr_t>(&event), {}} {}
-  Awaiter(Awaiter&&) = delete;
+  explicit CoroAwaiter(Event& event) : self_{reinterpret_cast<std::uintptr_t>(&event), {}} {}
+  CoroAwaiter(CoroAwaiter&&) = delete;
 
   bool await_ready() const { return event().is_set(); }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> handle) {
-    handle_ = handle;
-    context = detail::context_of(handle);
-    link = detail::home_of(handle);
-    // In no task, so its group may end before.
-    if (detail::WorkerHead* const worker = detail::this_worker(); worker != nullptr && link == 0) {
-      link = detail::word_of(worker, detail::WordKind::job, 0);
-    }
-    execute = [](Job* job) {
-      detail::resume_from_job<Promise>(static_cast<Awaiter*>(job)->handle_);
-    };
-    self_.waiter = detail::waiter_of(this);
-    return event().join(self_);
+    return join(handle.promise());
   }
   void await_resume() const {}
+
+ protected:
+  // False if the event is set; then the job is as before.
+  bool join(detail::Job& job) {
+    const detail::Word home = job.link;
+    // In no task, so its group may end before.
+    if (detail::WorkerHead* const worker = detail::this_worker(); worker != nullptr && home == 0) {
+      job.link = detail::word_of(worker, detail::WordKind::job, 0);
+    }
+    self_.waiter = detail::waiter_of(&job);
+    if (event().join(self_)) return true;
+    job.link = home;
+    return false;
+  }
 
  private:
   Event& event() const { return *reinterpret_cast<Event*>(self_.next); }
 
   Waiting self_;  // `next` is the event's address until it has joined
+};
+
+// For any coroutine: with a job of its own.
+class Event::Awaiter : detail::Job, public CoroAwaiter, public detail::KeepsContext {
+ public:
+  using CoroAwaiter::CoroAwaiter;
+
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> handle) {
+    handle_ = handle;
+    context = detail::context_of(handle);
+    link = detail::home_of(handle);
+    execute = [](Job* job) {
+      detail::resume_from_job<Promise>(static_cast<Awaiter*>(job)->handle_);
+    };
+    return join(*this);
+  }
+
+ private:
   std::coroutine_handle<> handle_;
 };
 

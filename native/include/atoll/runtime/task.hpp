@@ -161,9 +161,9 @@ TaskFor<F>* make_task(F&& function) {
 }
 
 template <class Value>
-struct CoroTask;
+struct CoroPromise;
 template <class Value>
-CoroTask<Value>* make_task(Coro<Value>&& coro);
+CoroPromise<Value>* make_task(Coro<Value>&& coro);
 
 }  // namespace detail
 

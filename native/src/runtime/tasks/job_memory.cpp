@@ -10,7 +10,7 @@ namespace atl::detail {
 
 // The batches of one size that no worker has. Never destroyed: handles of tasks may be dropped in
 // destructors of static objects.
-struct alignas(JobMemory::kStep) JobMemory::Depot {
+struct alignas(JobMemory::kLine) JobMemory::Depot {
   std::mutex mutex;
   Block* first = nullptr;
 
@@ -59,7 +59,7 @@ struct alignas(JobMemory::kStep) JobMemory::Depot {
     });
     const std::size_t bytes = (at + 1) * kStep;
     auto* const memory =
-        static_cast<std::byte*>(::operator new(kBatch * bytes, std::align_val_t{kStep}));
+        static_cast<std::byte*>(::operator new(kBatch * bytes, std::align_val_t{kLine}));
     Block* batch = nullptr;
     for (int index = kBatch; index-- > 0;) batch = ::new (memory + index * bytes) Block(batch);
     batch->count = kBatch;
@@ -100,7 +100,7 @@ void JobMemory::put_aside(std::size_t at) noexcept {
 void* JobMemory::allocate(std::size_t bytes) {
   const std::size_t at = (bytes - 1) / kStep;
   if (!kPlain || at >= kClasses) {
-    return ::operator new((at + 1) * kStep, std::align_val_t{kStep});
+    return ::operator new((at + 1) * kStep, std::align_val_t{kLine});
   }
   if (Block* const block = Depot::all[at].take_one()) return block;
   Block* const batch = Depot::cut(at);
@@ -111,7 +111,7 @@ void* JobMemory::allocate(std::size_t bytes) {
 void JobMemory::free(void* memory, std::size_t bytes) noexcept {
   const std::size_t at = (bytes - 1) / kStep;
   if (kPlain && at < kClasses) return Depot::all[at].put_one(memory);
-  ::operator delete(memory, (at + 1) * kStep, std::align_val_t{kStep});
+  ::operator delete(memory, (at + 1) * kStep, std::align_val_t{kLine});
 }
 
 }  // namespace atl::detail

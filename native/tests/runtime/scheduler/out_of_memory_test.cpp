@@ -5,6 +5,8 @@
 //
 // Only allocations of the thread that makes the call fail. There is one worker, so they are those
 // of the call and of the tasks that it runs meanwhile.
+//
+// And how much some things allocate, or that they allocate nothing.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -39,8 +41,10 @@ struct Refusals {
   long allowed = 0;  // allocations until the refused one; less than 0: it was refused
   bool armed = false;
   Refused how = Refused::one;
+  std::size_t bytes = 0;  // that were asked for, armed or not
 
-  bool next() {
+  bool next(std::size_t size) {
+    bytes += size;
     if (!armed) return false;
     --allowed;
     return how == Refused::one ? allowed == -1 : allowed < 0;
@@ -51,14 +55,15 @@ thread_local constinit Refusals refusals;
 // For what starts threads.
 constinit std::atomic<long> allowed_everywhere{-1};  // -1: all
 
-bool refuse() {
-  if (refusals.next()) return true;
+bool refuse(std::size_t bytes) {
+  if (refusals.next(bytes)) return true;
   return allowed_everywhere.load(std::memory_order_relaxed) >= 0 &&
          allowed_everywhere.fetch_sub(1, std::memory_order_relaxed) == 0;
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
-  void* const memory = refuse() ? nullptr : std::aligned_alloc(alignment, bytes);
+  const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  void* const memory = refuse(bytes) ? nullptr : std::aligned_alloc(alignment, whole);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -66,14 +71,14 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 }  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  void* const memory = refuse() ? nullptr : std::malloc(bytes);
+  void* const memory = refuse(bytes) ? nullptr : std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 // Not inlined, or gcc takes them for a mismatched pair. AddressSanitizer has an own `new
 // (nothrow)`, which std::stable_sort uses with our `delete`.
 [[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return refuse() ? nullptr : std::malloc(bytes);
+  return refuse(bytes) ? nullptr : std::malloc(bytes);
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
@@ -90,7 +95,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 // Stacks and placed memory.
 extern "C" void* mmap(void* address, std::size_t bytes, int protection, int flags, int file,
                       off_t offset) noexcept {
-  if (refuse()) {
+  if (refuse(0)) {
     errno = ENOMEM;
     return MAP_FAILED;
   }
@@ -448,6 +453,28 @@ TEST(OutOfMemory, StopsAndTaskLocals) {
   in_a_task([] {
     static atl::TaskLocal<int> local([] { return 4; });
     return atl::spawn([] { return *local; }).join() == 4;
+  });
+}
+
+// Its frame is all: 88 bytes, the reference, and what it awaits.
+TEST(MemoryUse, OfASpawnedCoroThatAwaitsAnEvent) {
+  atl::Runtime runtime(one_worker());
+  runtime.run([] {
+    constexpr std::size_t kCoros = 6400;  // whole batches
+    struct Waits {
+      static atl::Coro<> on(atl::Event& event) { co_await event; }
+    };
+    atl::Event event;
+    std::vector<atl::Task<>> tasks;
+    tasks.reserve(kCoros);
+    const std::size_t before = refusals.bytes;
+    for (std::size_t at = 0; at < kCoros; ++at) {
+      tasks.push_back(atl::spawn(Waits::on(event)));
+      atl::yield();
+    }
+    EXPECT_LE((refusals.bytes - before) / kCoros, 112U);
+    event.set();
+    for (atl::Task<>& task : tasks) task.join();
   });
 }
 

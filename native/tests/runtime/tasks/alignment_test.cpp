@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "atoll/runtime/coro.hpp"
+#include "atoll/runtime/event.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/scope.hpp"
 #include "atoll/runtime/task.hpp"
@@ -60,6 +62,22 @@ TYPED_TEST(Alignment, OfWhatATaskOfATaskCaptures) {
     return count;
   });
   EXPECT_EQ(right, kMany);
+}
+
+// A line, which is the most that they may ask for.
+atl::Coro<Aligned<64>> after(atl::Event& event) {
+  const Aligned<64> local;
+  co_await event;
+  co_return local.right() ? local : Aligned<64>{0};
+}
+
+TEST(AlignmentOfCoros, OfWhatTheyKeepAndReturn) {
+  atl::Runtime runtime(atl::test::with_workers(2));
+  atl::Event event;
+  std::vector<atl::Task<Aligned<64>>> tasks;
+  for (int i = 0; i < kMany; ++i) tasks.push_back(runtime.spawn(after(event)));
+  event.set();
+  for (auto& one : tasks) EXPECT_TRUE(one.join().right());
 }
 
 }  // namespace

@@ -321,7 +321,7 @@ TEST_P(Coros, ThatHaveNotBegunMayBeDestroyed) {
   runtime.spawn(holds(captured)).detach();
 }
 
-TEST_P(Coros, AreAwaitedOnce) {
+TEST_P(Coros, AreSpawnedOrAwaitedOnce) {
   const auto twice = []() -> Coro<int> {
     Coro<long> once = fibonacci(1);
     static_cast<void>(co_await std::move(once));
@@ -329,6 +329,9 @@ TEST_P(Coros, AreAwaitedOnce) {
     co_return 1;
   };
   EXPECT_THROW(runtime.run(twice()), atl::RuntimeFault);
+  Coro<long> moved = fibonacci(1);
+  EXPECT_EQ(runtime.run(std::move(moved)), 1);
+  EXPECT_THROW(static_cast<void>(runtime.spawn(std::move(moved))), atl::RuntimeFault);
 }
 
 TEST_P(Coros, WaitByTheThousandForOneEvent) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -16,7 +17,7 @@ namespace {
 using atl::detail::JobMemory;
 
 constexpr std::size_t kBlocks = 10 * JobMemory::kBatch;
-constexpr std::size_t kBytes = 3 * JobMemory::kStep;
+constexpr std::size_t kBytes = 3 * JobMemory::kLine;
 
 std::vector<void*> take(JobMemory& from) {
   std::vector<void*> blocks;
@@ -24,13 +25,24 @@ std::vector<void*> take(JobMemory& from) {
   return blocks;
 }
 
-TEST(JobMemory, BlocksDifferAndBeginAtALine) {
-  JobMemory worker;
-  const std::vector<void*> blocks = take(worker);
-  EXPECT_EQ(std::set(blocks.begin(), blocks.end()).size(), kBlocks);
-  for (void* const block : blocks) {
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % JobMemory::kStep, 0);
-    worker.give(block, kBytes);
+// What is not a multiple of a line, too, is aligned as far as its size allows.
+TEST(JobMemory, BlocksDifferAndAreAlignedAsTheirSizesAre) {
+  for (std::size_t bytes = 2 * JobMemory::kStep; bytes <= 2 * JobMemory::kLargest; bytes *= 2) {
+    for (const std::size_t size : {bytes, bytes + bytes / 2}) {
+      JobMemory worker;
+      std::set<std::uintptr_t> begins;
+      for (std::size_t i = 0; i < kBlocks; ++i) {
+        begins.insert(reinterpret_cast<std::uintptr_t>(worker.take(size)));
+      }
+      EXPECT_EQ(begins.size(), kBlocks);
+      std::uintptr_t end = 0;
+      for (const std::uintptr_t begin : begins) {
+        EXPECT_GE(begin, end) << "two overlap";
+        end = begin + size;
+        EXPECT_EQ(begin % std::min(JobMemory::kLine, size & ~(size - 1)), 0U);
+        worker.give(reinterpret_cast<void*>(begin), size);
+      }
+    }
   }
 }
 
@@ -91,7 +103,7 @@ TEST(JobMemory, WorkersExchangeBlocksAtOnce) {
 TEST(JobMemory, ATaskThatCapturesAReferenceAndReturnsNothingIsALine) {
   int times = 0;
   const auto function = [&times] { ++times; };
-  EXPECT_EQ(sizeof(atl::detail::TaskFor<decltype(function)>), JobMemory::kStep);
+  EXPECT_EQ(sizeof(atl::detail::TaskFor<decltype(function)>), JobMemory::kLine);
 }
 
 }  // namespace

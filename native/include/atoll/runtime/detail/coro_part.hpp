@@ -11,23 +11,21 @@
 
 namespace atl::detail {
 
-// A part of the promise of a coroutine that may be a part of a task: a Coro, or the task itself.
-struct CoroPart {
-  // A worker of the task's runtime, and the domain in which the task was counted; 0: in no task.
-  // Both stay until the task has ended. That need not be so of where the coroutine runs meanwhile.
-  Word home = 0;
-};
-
+// A coroutine whose promise is a Job may be a part of a task: a Coro. Whoever makes the job ready
+// resumes it. `context` is that of the task, null in no task. While the job is in no queue, `link`
+// is the coroutine's home: a worker of the task's runtime, and the domain in which the task was
+// counted; 0 in no task. Both stay until the task has ended. That need not be so of where the
+// coroutine runs meanwhile.
 template <class Promise>
 Word home_of(std::coroutine_handle<Promise> handle) {
-  if constexpr (std::is_base_of_v<CoroPart, Promise>) return handle.promise().home;
+  if constexpr (std::is_base_of_v<Job, Promise>) return handle.promise().link;
   return 0;
 }
 
 // The context of its task; null if it is in none.
 template <class Promise>
 TaskContext* context_of(std::coroutine_handle<Promise> handle) {
-  if constexpr (std::is_base_of_v<CoroPart, Promise>) return handle.promise().context;
+  if constexpr (std::is_base_of_v<Job, Promise>) return handle.promise().context;
   return nullptr;
 }
 

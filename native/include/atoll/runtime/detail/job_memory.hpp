@@ -1,4 +1,5 @@
-// Memory for small objects that one worker makes and another frees: the jobs of spawn and scope.
+// Memory for small objects that one worker makes and another frees: the jobs of spawn and scope,
+// and the frames of coroutines.
 //
 // A worker keeps up to two batches of freed blocks of each size and reuses them, last in, first
 // out: two loads and two stores. Blocks go to the worker that frees them, which gives full batches
@@ -6,7 +7,11 @@
 // new memory. So a worker that makes tasks for others to end visits the depot once a batch
 // (magazines: Bonwick and Adams, USENIX 2001). The memory stays with the process, as that of stacks
 // does. Under AddressSanitizer every block comes from malloc, so that it detects uses after free.
-// Blocks are aligned to a cache line; an object that needs more has memory of its own.
+//
+// An object has cache lines of its own; one that needs to be aligned to more has other memory. A
+// frame of a coroutine, of which there may be millions, takes only its bytes, rounded up to 16. Its
+// size is a multiple of its alignment, which nobody tells us, and so is the distance of the blocks
+// of a batch, which begins at a line: so it may be aligned to a line at most.
 #pragma once
 
 #include <array>
@@ -20,7 +25,8 @@ namespace atl::detail {
 
 class JobMemory {
  public:
-  static constexpr std::size_t kStep = 64;      // sizes are multiples of a cache line
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kStep = 16;      // sizes are multiples of it
   static constexpr std::size_t kLargest = 512;  // larger blocks come from malloc
   static constexpr int kBatch = 64;
 
@@ -29,6 +35,7 @@ class JobMemory {
   JobMemory& operator=(const JobMemory&) = delete;
   ATOLL_EXPORT ~JobMemory();
 
+  // `bytes`: more than kStep.
   void* take(std::size_t bytes) {
     const std::size_t at = (bytes - 1) / kStep;
     if (!kPlain || at >= kClasses) return allocate(bytes);
@@ -55,12 +62,12 @@ class JobMemory {
   template <class T>
   void* take_for() {
     if constexpr (kOwnMemory<T>) return allocate_for<T>();
-    return take(sizeof(T));
+    return take(kLines<T>);
   }
   template <class T>
   void give_for(void* memory) noexcept {
     if constexpr (kOwnMemory<T>) return free_for<T>(memory);
-    give(memory, sizeof(T));
+    give(memory, kLines<T>);
   }
 
   // For threads that are not workers.
@@ -68,7 +75,9 @@ class JobMemory {
   ATOLL_EXPORT static void free(void* memory, std::size_t bytes) noexcept;
 
   template <class T>
-  static constexpr bool kOwnMemory = alignof(T) > kStep;
+  static constexpr bool kOwnMemory = alignof(T) > kLine;
+  template <class T>
+  static constexpr std::size_t kLines = (sizeof(T) + kLine - 1) / kLine * kLine;
   template <class T>
   static void* allocate_for() {
     return ::operator new(sizeof(T), std::align_val_t{alignof(T)});
@@ -91,6 +100,7 @@ class JobMemory {
     Block* next_batch;  // of the first block of a batch that is in the depot
     int count;          // the same
   };
+  static_assert(sizeof(Block) <= 2 * kStep, "every block has room for it");
   struct Depot;
   struct Shelf {
     Block* first = nullptr;

@@ -59,6 +59,13 @@ class Completion {
                                           std::memory_order_acq_rel, std::memory_order_acquire);
   }
 
+  // For a waiter that there is from the beginning, and that whoever completes goes on with: a
+  // coroutine that awaits another one, by its address. Then the other calls are for nobody.
+  void expect(void* waiter) {
+    state_.store(reinterpret_cast<std::uintptr_t>(waiter), std::memory_order_relaxed);
+  }
+  void* expected() const { return reinterpret_cast<void*>(state_.load(std::memory_order_relaxed)); }
+
   // Takes the waiter back. False: the thread that completes resumes it.
   bool take_back(Waiter waiter) {
     auto left = static_cast<std::uintptr_t>(waiter);

@@ -124,7 +124,7 @@ inline WorkerHead* worker_or_fault(const char* call) {
 // Throws RuntimeFault: a Fork was joined a second time.
 [[noreturn]] ATOLL_EXPORT void fault_joined_twice();
 
-// Memory for a T of any alignment: from the worker's cache or, on other threads, the depot.
+// Memory for a frame: from the worker's cache or, on other threads, the depot.
 inline void* take_job_memory(std::size_t bytes) {
   WorkerHead* const worker = this_worker();
   return worker != nullptr ? worker->job_memory.take(bytes) : JobMemory::allocate(bytes);
@@ -134,16 +134,16 @@ inline void give_job_memory(void* memory, std::size_t bytes) noexcept {
   if (worker != nullptr) return worker->job_memory.give(memory, bytes);
   JobMemory::free(memory, bytes);
 }
-// The same for a T of any alignment.
+// Memory for a T of any alignment.
 template <class T>
 void* take_job_memory_for() {
   if constexpr (JobMemory::kOwnMemory<T>) return JobMemory::allocate_for<T>();
-  return take_job_memory(sizeof(T));
+  return take_job_memory(JobMemory::kLines<T>);
 }
 template <class T>
 void give_job_memory_for(void* memory) noexcept {
   if constexpr (JobMemory::kOwnMemory<T>) return JobMemory::free_for<T>(memory);
-  give_job_memory(memory, sizeof(T));
+  give_job_memory(memory, JobMemory::kLines<T>);
 }
 
 // The domain of a place, shifted. Throws RuntimeFault if the runtime has no such place.
