@@ -158,10 +158,11 @@ Steps::Steps(void (*look)(const std::uint8_t* next)) {
   trap(true);
 }
 
-void Steps::end() {
+long Steps::end() {
   trap(false);
   sigaction(SIGTRAP, &before_, nullptr);
   EXPECT_GT(steps, 0) << "nothing was stepped through";
+  return steps;
 }
 
 LockedCount::LockedCount()

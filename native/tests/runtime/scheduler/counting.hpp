@@ -65,7 +65,8 @@ class WakeWatch {
 class Steps {
  public:
   explicit Steps(void (*look)(const std::uint8_t* next));
-  void end();
+  // How many there were.
+  long end();
 
  private:
   struct sigaction before_{};
@@ -88,6 +89,15 @@ double locked_instructions_of(Call&& call, int times = 50) {
   LockedCount count;
   for (int i = 0; i < times; ++i) call();
   return static_cast<double>(count.end()) / times;
+}
+
+// All instructions of this thread, likewise.
+template <class Call>
+double instructions_of(Call&& call, int times) {
+  for (int i = 0; i < times; ++i) call();
+  Steps all([](const std::uint8_t*) {});
+  for (int i = 0; i < times; ++i) call();
+  return static_cast<double>(all.end()) / times;
 }
 
 class WithWorkers : public testing::TestWithParam<int> {

@@ -1,4 +1,6 @@
 // What forks, tasks, yields and runs cost, in system calls and locked instructions (counting.hpp).
+#include <optional>
+
 #include "counting.hpp"
 
 #if defined(ATL_TEST_COUNTS)
@@ -172,6 +174,36 @@ TEST_P(Counts, ASpawnOnACoreCostsWhatOneOnItsWorkerDoes) {
     };
     EXPECT_EQ(locked(atl::on_core(atl::this_task::core())), locked(atl::on_worker(0)));
   });
+}
+
+// Where two tasks of the same group and section yield to each other.
+TEST(Yields, AreAsShortInGroupsAndSections) {
+  atl::RuntimeOptions options = atl::test::with_workers(1);
+  options.interval = std::chrono::hours(1);
+  atl::Runtime runtime(options);
+  const atl::Group group(runtime, {.threads = 1});
+  const auto instructions = [&](atl::Place place, bool in_a_section) {
+    const auto yields = [=] {
+      constexpr atl::SectionName kName("yields");
+      std::optional<atl::Section> section;
+      if (in_a_section) section.emplace(kName);
+      bool over = false;
+      auto other = atl::spawn([&] {
+        std::optional<atl::Section> same;
+        if (in_a_section) same.emplace(kName);
+        while (!over) atl::yield();
+      });
+      const double found = atl::test::instructions_of([] { atl::yield(); }, 128);
+      over = true;
+      other.join();
+      return found;
+    };
+    return runtime.spawn(place, yields).join();
+  };
+  const double alone = instructions(atl::Place(), false);
+  EXPECT_LE(instructions(atl::Place(), true), 1.3 * alone);
+  EXPECT_LE(instructions(group.place(), false), 1.3 * alone);
+  EXPECT_LE(instructions(group.place(), true), 1.3 * alone);
 }
 
 TEST(WakesByOneCall, AreOneSystemCallFor256Waiters) {

@@ -456,6 +456,20 @@ TEST(OutOfMemory, StopsAndTaskLocals) {
   });
 }
 
+TEST(OutOfMemory, TheEndOfAHandleAllocatesNothing) {
+  atl::Runtime runtime(one_worker());
+  runtime.run([] {
+    for (const bool done : {true, false}) {
+      std::optional<atl::Task<>> task(atl::spawn([] {}));
+      while (done && !task->done()) atl::yield();
+      refusals = {0, true, Refused::all_after};
+      task.reset();
+      refusals.armed = false;
+      EXPECT_EQ(refusals.allowed, 0) << "it asked for memory";
+    }
+  });
+}
+
 // Its frame is all: 88 bytes, the reference, and what it awaits.
 TEST(MemoryUse, OfASpawnedCoroThatAwaitsAnEvent) {
   atl::Runtime runtime(one_worker());

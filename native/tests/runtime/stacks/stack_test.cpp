@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <thread>
@@ -205,6 +207,31 @@ TEST(StackPoolTest, HundredThousandLiveFibers) {
 #endif
   for (auto& routine : routines) routine->resume();
   EXPECT_EQ(finished, kFibers);
+}
+
+// What a million tasks that wait cost: neither a second page nor a mapping of its own for each.
+TEST(StackPoolTest, ASlabStackTakesOnePageAndNoMapping) {
+  const auto mappings = [] {
+    std::ifstream maps("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+  };
+#if defined(ATL_RT_TSAN)
+  constexpr std::size_t kFibers = 1'000;
+#else
+  constexpr std::size_t kFibers = 20'000;
+#endif
+  const auto before = mappings();
+  StackPool pool({.kind = StackKind::slab, .bytes = std::size_t{16} << 10});
+  std::vector<Fiber*> fibers;
+  for (std::size_t i = 0; i < kFibers; ++i) fibers.push_back(pool.take(0, &never));
+  EXPECT_LE(mappings() - before, static_cast<std::ptrdiff_t>(kFibers / 100));
+  constexpr std::size_t kLooked = 100;
+  std::size_t pages = 0;
+  for (std::size_t i = 0; i < kLooked; ++i) {
+    pages += resident_pages(fibers[i]->low, fibers[i + 1]->low);
+  }
+  EXPECT_EQ(pages, kLooked);
+  for (Fiber* const fiber : fibers) pool.give(fiber);
 }
 
 TEST(StackPoolTest, LimitOnMappingsIsAFault) {
