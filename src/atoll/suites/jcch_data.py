@@ -10,6 +10,7 @@ bytes for the same scale factor, whatever the number of threads.
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -77,12 +78,13 @@ def _generate(scale_factor: float, folder: Path, host: Host, progress: Progress)
 # ---- in the process that generates ---------------------------------------------------------------
 
 
-def write_tables(scale_factor: float, folder: Path, *, threads: int | None = None) -> None:
-    """`threads` None: as many as DuckDB takes. Raises DuckDB's errors."""
+def write_tables(scale_factor: float, folder: Path, *, threads: int = 1) -> None:
+    """`threads`: DuckDB's for each table. It counts the places of a table in one thread, and so
+    makes the table in one; more would only wait, which takes CPU time. Raises DuckDB's errors."""
     config = {
         # A join with a sample keeps the order of rows only as it is written.
         "disabled_optimizers": "join_order,build_side_probe_side",
-        **({} if threads is None else {"threads": threads}),
+        "threads": threads,
     }
     # Comments are kept as they are: a dictionary of them would cost time and save nothing.
     options = (
@@ -92,9 +94,17 @@ def write_tables(scale_factor: float, folder: Path, *, threads: int | None = Non
     with reference.with_extension("tpch", config=config) as connection:
         for statement in (SAMPLE, *sample_tables()):
             connection.execute(statement)
-        for table, query in tables(Shape(scale_factor)).items():
+        queries = tables(Shape(scale_factor))
+
+        def write(table: str, query: str) -> None:
             path = str(folder / f"{table}.parquet").replace("'", "''")
-            connection.execute(f"copy ({query}) to '{path}' ({options})")
+            with connection.cursor() as cursor:
+                cursor.execute(f"copy ({query}) to '{path}' ({options})")
+
+        # The first table, lineitem, takes longer than all others together.
+        with ThreadPoolExecutor(2) as writers:
+            for written in [writers.submit(write, *one) for one in queries.items()]:
+                written.result()
 
 
 if __name__ == "__main__":

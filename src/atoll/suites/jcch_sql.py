@@ -1,8 +1,7 @@
 """The expressions of which JCC-H's tables are made, for DuckDB. Pure.
 
 Every value is a function of its row's place in the table: DuckDB's `hash` draws 63 bits for it. So
-DuckDB makes the parts of a table in parallel and streams them in order, and the rows are the same
-whatever the number of threads.
+DuckDB streams a table in order, and the rows are the same whatever the number of threads.
 
 Words and comments are those of TPC-H. They are drawn from a small data set that DuckDB's tpch
 extension makes (`sample_tables`).
@@ -53,11 +52,11 @@ def sample_tables() -> list[str]:
     pairs = "(select distinct l_shipinstruct as i from lineitem), (select distinct l_shipmode as m"
     return [
         *(
-            f"create temp table sample_{name} as "
+            f"create table sample_{name} as "
             f"select row_number() over () - 1 as n, v from ({values}) limit {size}"
             for name, (values, size) in SAMPLES.items()
         ),
-        f"create temp table sample_shipping as select row_number() over (order by i, m) - 1 as n, "
+        f"create table sample_shipping as select row_number() over (order by i, m) - 1 as n, "
         f"i as instruction, m as mode from {pairs} from lineitem) "
         f"union all select -1, '{INSTRUCTION_OF_SKEW}', '{MODE_OF_SKEW}'",
     ]
