@@ -7,6 +7,7 @@ is turned only if its factor was named, since other programs feel it too.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -86,6 +87,23 @@ def recipe(setting: search.Setting, found: Sequence[Factor], situation: Situatio
             if by_name[name].reach is Reach.SYSTEM
         },
     )
+
+
+def parted(command: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A command's own atoll-exec with its options, which is mostly empty, and the rest. Settings
+    come between them, because the innermost atoll-exec decides."""
+    words = list(command)
+    if words[0].rpartition("/")[2] != "atoll-exec" or "--" not in words:
+        return [], words
+    first = words.index("--") + 1
+    return words[:first], words[first:]
+
+
+def line(command: Sequence[str], prefix: str) -> str:
+    """What a person writes to start the command with a prefix."""
+    own, rest = parted(command)
+    env = ["env"] if own and "=" in prefix.partition(" ")[0] else []
+    return " ".join(filter(None, [shlex.join(own), *env, prefix, shlex.join(rest)]))
 
 
 def _malloc(s: Situation) -> Factor:

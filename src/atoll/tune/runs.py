@@ -15,7 +15,7 @@ from atoll.host.caller import environment
 from atoll.host.programs import find_program
 from atoll.schema.text import first_line, one_line
 from atoll.supervise.interrupts import shielded
-from atoll.tune.factors import Recipe
+from atoll.tune.factors import Recipe, parted
 
 EMPTY = os.devnull
 _ANSWER_S = 30.0  # longer than the runner needs to end a command
@@ -47,9 +47,10 @@ class Runs:
     def __init__(
         self, host: Host, command: Sequence[str], *, stdin: str, knobs_folder: str = ""
     ) -> None:
-        self._command = list(command)
+        self._own, self._command = parted(command)
         self._stdin = stdin
         self._launcher = _launcher()
+        self._own[:1] = [self._launcher] if self._own else []
         argv = [sys.executable, "-P", "-m", "atoll.tune.runner"]
         self._runner = host.converse([*argv, *filter(None, [knobs_folder])], env=environment())
 
@@ -58,7 +59,7 @@ class Runs:
         added = dict(pair.split("=", 1) for pair in recipe.environment)
         request = {
             # Also without flags, so that every setting pays for the same start.
-            "argv": [self._launcher, *recipe.flags, "--", *self._command],
+            "argv": [*self._own, self._launcher, *recipe.flags, "--", *self._command],
             "env": environment() | added,
             "stdin": self._stdin,
             "limit_s": limit_s,

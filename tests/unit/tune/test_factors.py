@@ -6,7 +6,7 @@ import pytest
 
 from atoll.advice.situation import Situation
 from atoll.errors import UsageError
-from atoll.tune.factors import FACTORS, Factor, factors, recipe
+from atoll.tune.factors import FACTORS, Factor, factors, line, recipe
 from tests.parts import advice as parts
 from tests.parts.advice import situation, subject
 from tests.parts.faults import fails
@@ -109,3 +109,11 @@ def test_the_present_malloc_is_no_candidate_and_the_systems_is() -> None:
 def test_an_unknown_factor_is_refused() -> None:
     with fails(UsageError, factor="cache"):
         factors(("malloc", "cache"), situation(parts.ONE))
+
+
+def test_a_prefix_stands_behind_a_commands_own_atoll_exec() -> None:
+    prefix = "atoll-exec --malloc jemalloc --"
+    assert line(["./prog", "a b"], prefix) == f"{prefix} ./prog 'a b'"
+    own = ["atoll-exec", "-C", "0", "--", "./prog"]
+    assert line(own, prefix) == f"atoll-exec -C 0 -- {prefix} ./prog"
+    assert line(own, "OMP_PLACES=cores") == "atoll-exec -C 0 -- env OMP_PLACES=cores ./prog"

@@ -74,6 +74,13 @@ def test_a_setting_reaches_the_command(ended: list[Runs]) -> None:
     assert "OMP_PROC_BIND=close" in ran.output
 
 
+def test_a_setting_decides_over_the_commands_own_atoll_exec(ended: list[Runs]) -> None:
+    own = ["atoll-exec", "--malloc", "system", "--", "sh", "-c", "echo $LD_PRELOAD; nproc"]
+    runs = Runs(LocalHost(), own, stdin=EMPTY)
+    ended.append(runs)
+    assert runs.run(Recipe(flags=("-C", "0")), limit_s=60).output.split() == ["1"]
+
+
 def test_each_run_reads_its_stdin_from_the_start(ended: list[Runs], tmp_path: Path) -> None:
     path = tmp_path / "input"
     path.write_text("lines\n")

@@ -8,6 +8,7 @@ import textwrap
 from atoll.report.terminal.grid import grid, printed
 from atoll.schema.span import span
 from atoll.schema.tuning import Effect, Tuning, Verdict
+from atoll.tune.factors import line
 from atoll.tune.search import Block, words
 
 
@@ -56,7 +57,7 @@ def _ratio(value: float) -> str:
 def _said(found: Tuning) -> list[str]:
     said = [_decision(found)]
     if found.prefix:
-        said.append(f"To keep it: {found.prefix} {shlex.join(found.command)}")
+        said.append(f"To keep it: {line(found.command, found.prefix)}")
     if found.knobs:
         asked = " ".join(f"{name}={value}" for name, value in found.knobs.items())
         said.append(f"For the whole system: atoll apply {asked} (undo: atoll undo --all)")
