@@ -1,15 +1,12 @@
-"""What the process that runs Atoll was given, its environment and its user; its threads' names."""
+"""What the process that runs Atoll was given, its environment and its user."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 # Enough to find other programs, but nothing by which a user's shell happens to configure an engine
 # (JAVA_TOOL_OPTIONS, PGDATA).
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH")
-
-_THREAD_NAME = Path("/proc/thread-self/comm")
 
 
 def clean_environment() -> dict[str, str]:
@@ -38,9 +35,3 @@ def set_default(name: str, value: str) -> None:
 def user_id() -> int:
     """The user in whose name the system judges what this process may do."""
     return os.geteuid()
-
-
-def name_thread(name: str) -> None:
-    """Name the calling thread, and the threads that it starts, which inherit the name. The kernel
-    keeps 15 bytes."""
-    _THREAD_NAME.write_text(name, errors="surrogateescape")

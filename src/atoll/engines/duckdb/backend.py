@@ -17,7 +17,7 @@ import duckdb
 from atoll.engines.api import Column
 from atoll.engines.duckdb.engine import IDLE_THREAD, TASK_THREAD
 from atoll.engines.duckdb.profile import operators_of
-from atoll.host.caller import name_thread
+from atoll.host.thread_name import name_thread
 from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, SchedulerState
 
