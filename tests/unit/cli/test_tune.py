@@ -40,12 +40,6 @@ def test_wrong_usage_is_one_line(
     check_complaint(capsys.readouterr().err, **named)
 
 
-def test_a_command_that_is_too_short_says_so(capsys: Capture) -> None:
-    assert run(["tune", "--factors", "malloc", "--", "true"]) == 2
-    said = capsys.readouterr().err
-    assert "too short" in said and "stdin is empty" in said
-
-
 def test_a_factor_without_meaning_here_is_said_and_runs_nothing(capsys: Capture) -> None:
     """One CPU has no second hardware thread, and 'true' would be too short."""
     assert run(["tune", "--factors", "smt", "--", "atoll-exec", "-C", "0", "--", "true"]) == 0
