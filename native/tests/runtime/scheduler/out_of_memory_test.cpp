@@ -486,7 +486,12 @@ TEST(MemoryUse, OfASpawnedCoroThatAwaitsAnEvent) {
       tasks.push_back(atl::spawn(Waits::on(event)));
       atl::yield();
     }
-    EXPECT_LE((refusals.bytes - before) / kCoros, 112U);
+#if defined(ATL_RT_ASAN)
+    constexpr std::size_t kMost = 128;  // its code has a larger frame
+#else
+    constexpr std::size_t kMost = 112;
+#endif
+    EXPECT_LE((refusals.bytes - before) / kCoros, kMost);
     event.set();
     for (atl::Task<>& task : tasks) task.join();
   });
