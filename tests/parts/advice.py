@@ -42,7 +42,7 @@ L, B, A = Workload.LATENCY, Workload.BANDWIDTH, Workload.ALLOCATION
 def subject(machine: Machine, **changes: object) -> Subject:
     """On all CPUs of the machine."""
     whole = Subject(cpus=frozenset(machine.pus), preload=EFFECTIVE)
-    return replace(whole, **changes)  # type: ignore[arg-type]
+    return replace(whole, **changes)  # type: ignore[arg-type]  # the fields of a test, by name
 
 
 def on_node(machine: Machine, node: int, **changes: object) -> Subject:
@@ -57,7 +57,7 @@ def situation(machine: Machine, sub: Subject | None = None, **changes: object) -
         root=True,
         mallocs=("jemalloc", "tbbmalloc"),
     )
-    return replace(whole, **changes)  # type: ignore[arg-type]
+    return replace(whole, **changes)  # type: ignore[arg-type]  # the fields of a test, by name
 
 
 def without(*names: str) -> dict[str, str]:

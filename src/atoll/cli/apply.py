@@ -98,13 +98,13 @@ def _followed(line: Line) -> bool:
 
 
 def _all_of(advice: Advice) -> list[Line]:
-    todo = [one for one in advice.lines if not one.leaves]
-    for one in todo:
+    advised = [one for one in advice.lines if not one.leaves]
+    for one in advised:
         if one.supported is Supported.NO:
             print(f"atoll: {one_line(_impossible(one))}", file=sys.stderr)
-    if not todo:
+    if not advised:
         print("atoll: nothing to change", file=sys.stderr)
-    return [one for one in todo if one.supported is not Supported.NO]
+    return [one for one in advised if one.supported is not Supported.NO]
 
 
 def _impossible(line: Line) -> str:

@@ -80,21 +80,21 @@ def _cited(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
 
 def _follow(advice: Advice) -> list[str]:
     lines = []
-    todo = [line for line in advice.lines if not line.leaves]
+    advised = [line for line in advice.lines if not line.leaves]
     if advice.prefix:
         lines.append(f"To follow it for this program: {_command(advice)}")
     lines += [
         f"{line.tuner}: {line.apply} (undo: {line.undo})"
-        for line in todo
+        for line in advised
         if line.supported in (Supported.ROOT, Supported.REBOOT)
         or (line.supported is Supported.YES and line.apply.startswith("atoll apply"))
     ]
     lines += [
         f"{line.tuner}: {line.advised} is not possible: {line.obstacle}"
-        for line in todo
+        for line in advised
         if line.supported is Supported.NO
     ]
-    if not todo:
+    if not advised:
         lines.append("Nothing to change.")
     return lines
 
