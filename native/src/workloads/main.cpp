@@ -34,6 +34,7 @@ Flags
   --threads N              (the CPUs that this process may use)
   --seed N                 of the data (1)
   --runs N                 on the same data (3)
+  --pin CPU,CPU,...        bind the threads to these CPUs, in turn; plain threads only
   --keep                   w3: keep the joined rows, by malloc, instead of summing them
   --no-check               do not check the answer by sorting
   --save FOLDER            write records.bin, and keys.bin (w3) or answer.bin (w1, w2): pairs of
@@ -47,10 +48,10 @@ Exit status: 0, 1 wrong answer, 2 wrong usage or too little memory, 5 another fa
 
 int cpus() {
   // Also with more CPUs than a cpu_set_t has, the call needs a larger set only to succeed.
-  cpu_set_t* const set = CPU_ALLOC(8192);
+  cpu_set_t* const set = CPU_ALLOC(kMostCpus);
   int count = 1;
-  if (set != nullptr && sched_getaffinity(0, CPU_ALLOC_SIZE(8192), set) == 0) {
-    count = CPU_COUNT_S(CPU_ALLOC_SIZE(8192), set);
+  if (set != nullptr && sched_getaffinity(0, CPU_ALLOC_SIZE(kMostCpus), set) == 0) {
+    count = CPU_COUNT_S(CPU_ALLOC_SIZE(kMostCpus), set);
   }
   CPU_FREE(set);
   return count;

@@ -36,6 +36,15 @@ std::uint64_t input_bytes(const Options& options) {
   return (options.data.records + (join ? options.data.groups : 0)) * kRow;
 }
 
+std::uint64_t held_bytes(const Options& options) {
+  switch (options.workload) {
+    case Workload::kMedian: return options.data.records * 8 + options.data.groups * kRow;
+    case Workload::kCount: return options.data.groups * kRow;
+    case Workload::kJoin: return options.keep ? options.data.records * 24 : 0;
+  }
+  return 0;
+}
+
 std::uint64_t needed_bytes(const Options& options) {
   const std::uint64_t check = options.check ? input_bytes(options) + options.data.groups * 64 : 0;
   return input_bytes(options) + std::max(at_work(options), check);

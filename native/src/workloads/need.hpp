@@ -10,6 +10,10 @@ namespace atl::workloads {
 // Bytes of the input: 16 a row, of both tables in a join.
 [[nodiscard]] std::uint64_t input_bytes(const Options& options);
 
+// Bytes of what the workload must hold beside its input: w1 a value of 8 bytes for each record and
+// a row for each group, w2 a row for each group, w3 with `keep` 24 bytes for each joined row.
+[[nodiscard]] std::uint64_t held_bytes(const Options& options);
+
 // Bytes of the whole at its peak with glibc's malloc, from above. Pure.
 [[nodiscard]] std::uint64_t needed_bytes(const Options& options);
 

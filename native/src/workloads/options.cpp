@@ -20,6 +20,7 @@ enum Flag : int {
   kThreads,
   kSeed,
   kRuns,
+  kPin,
   kKeep,
   kNoCheck,
   kSave,
@@ -36,6 +37,7 @@ constexpr option kLongOptions[] = {
     {"threads", required_argument, nullptr, kThreads},
     {"seed", required_argument, nullptr, kSeed},
     {"runs", required_argument, nullptr, kRuns},
+    {"pin", required_argument, nullptr, kPin},
     {"keep", no_argument, nullptr, kKeep},
     {"no-check", no_argument, nullptr, kNoCheck},
     {"save", required_argument, nullptr, kSave},
@@ -55,6 +57,18 @@ std::uint64_t number(const char* flag, std::string_view text, std::uint64_t leas
   if (fault != std::errc() || end != text.data() + text.size() || found < least || found > most) {
     fail(std::string(flag) + " " + std::string(text) + ": not a number from " +
          std::to_string(least) + " to " + std::to_string(most));
+  }
+  return found;
+}
+
+// CPUs with commas between, in their order.
+std::vector<int> cpu_list(std::string_view text) {
+  std::vector<int> found;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    found.push_back(
+        static_cast<int>(number("--pin", text.substr(begin, end - begin), 0, kMostCpus - 1)));
+    begin = end + 1;
   }
   return found;
 }
@@ -125,6 +139,7 @@ Options parse_options(int argc, char** argv, int cpus) {
         break;
       case kSeed: seed = number("--seed", optarg, 0, INT64_MAX); break;
       case kRuns: options.runs = static_cast<int>(number("--runs", optarg, 1, kMostRuns)); break;
+      case kPin: options.pin = cpu_list(optarg); break;
       case kKeep: options.keep = true; break;
       case kNoCheck: options.check = false; break;
       case kSave: options.folder = optarg; break;
@@ -139,6 +154,9 @@ Options parse_options(int argc, char** argv, int cpus) {
   options.workload =
       named("", argv[optind], {Workload::kMedian, Workload::kCount, Workload::kJoin});
   if (options.keep && options.workload != Workload::kJoin) fail("--keep: only w3 joins rows");
+  if (!options.pin.empty() && options.scheduler == Scheduler::kAtoll) {
+    fail("--pin: only plain threads; Atoll binds its workers itself");
+  }
 
   options.data = default_data(options.workload);
   // One given number keeps the default's ratio to the other.

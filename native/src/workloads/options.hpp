@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "dataset.hpp"
 
@@ -15,6 +16,7 @@ enum class Variant { kPaper, kFast };
 
 inline constexpr int kMostThreads = 1024;
 inline constexpr int kMostRuns = 1000;
+inline constexpr int kMostCpus = 8192;
 
 struct Options {
   Workload workload = Workload::kMedian;
@@ -23,9 +25,10 @@ struct Options {
   DataSpec data{};  // w3: of the larger table; the smaller one has each key once
   int threads = 1;
   int runs = 3;
-  bool keep = false;   // w3: keep the joined rows
-  bool check = true;   // the answer, by sorting
-  std::string folder;  // where the input and the answer are saved; empty: nowhere
+  std::vector<int> pin;  // plain: CPUs of the threads, in turn; empty: not bound
+  bool keep = false;     // w3: keep the joined rows
+  bool check = true;     // the answer, by sorting
+  std::string folder;    // where the input and the answer are saved; empty: nowhere
   bool help = false;
   bool version = false;
 };

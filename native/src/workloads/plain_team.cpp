@@ -1,11 +1,35 @@
 #include "plain_team.hpp"
 
-namespace atl::workloads {
+#include <pthread.h>
+#include <sched.h>
 
-PlainTeam::PlainTeam(int threads) : threads_(threads) {
+#include <string>
+#include <system_error>
+
+namespace atl::workloads {
+namespace {
+
+void bind(pthread_t thread, int cpu) {
+  const std::size_t bytes = CPU_ALLOC_SIZE(cpu + 1);
+  std::vector<std::byte> room(bytes);  // zeros: an empty set
+  auto* const set = reinterpret_cast<cpu_set_t*>(room.data());
+  CPU_SET_S(static_cast<std::size_t>(cpu), bytes, set);
+  if (const int fault = pthread_setaffinity_np(thread, bytes, set); fault != 0) {
+    throw std::system_error(fault, std::generic_category(),
+                            "cannot bind a thread to CPU " + std::to_string(cpu));
+  }
+}
+
+}  // namespace
+
+PlainTeam::PlainTeam(int threads, std::span<const int> cpus) : threads_(threads) {
   try {
     for (int other = 1; other < threads; ++other) {
       others_.emplace_back([this, other] { serve(static_cast<std::size_t>(other)); });
+    }
+    for (std::size_t own = 0; own < static_cast<std::size_t>(threads) && !cpus.empty(); ++own) {
+      const pthread_t thread = own == 0 ? pthread_self() : others_[own - 1].native_handle();
+      bind(thread, cpus[own % cpus.size()]);
     }
   } catch (...) {
     stop();

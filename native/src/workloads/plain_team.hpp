@@ -1,5 +1,5 @@
 // Plain threads, as the programs of numa-query-tuning have them: started once, the same threads in
-// every loop, nothing stolen. Placement is the system's, or that of atoll-exec's mask.
+// every loop, nothing stolen. They run where the system puts them, within atoll-exec's mask.
 //
 // What the workloads ask of a team (this one, or atoll_team.hpp):
 //
@@ -24,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -32,8 +33,10 @@ namespace atl::workloads {
 
 class PlainTeam {
  public:
-  // The caller is the first thread. Throws std::system_error if they cannot be started.
-  explicit PlainTeam(int threads);
+  // The caller is the first thread. Thread k is bound to the k-th of `cpus`, which begin again at
+  // their end; without CPUs none is bound. Throws std::system_error if a thread cannot be started
+  // or bound.
+  explicit PlainTeam(int threads, std::span<const int> cpus = {});
   ~PlainTeam();
   PlainTeam(const PlainTeam&) = delete;
   PlainTeam& operator=(const PlainTeam&) = delete;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "need.hpp"
+
 namespace atl::workloads {
 namespace {
 
@@ -26,16 +28,25 @@ std::string as_json(const Options& options, const Result& result) {
       {"groups", options.data.groups},
       {"seed", options.data.seed},
       {"threads", options.threads},
+      {"pin", options.pin},
       {"keep", options.keep},
       {"generate_s", result.generate_s},
       {"runs_s", result.runs_s},
       {"records_per_s", static_cast<double>(options.data.records) / median(result.runs_s)},
       {"input_bytes", result.input_bytes},
       {"peak_bytes", result.peak_bytes},
+      {"overhead", nullptr},
       {"migrations", nullptr},
+      {"local_share_estimated", nullptr},
       {"checked", options.check},
       {"answer", {{"rows", result.rows}, {"sums", result.sums}}},
   };
+  if (const std::uint64_t held = held_bytes(options); held != 0) {
+    const std::uint64_t beside =
+        result.peak_bytes - std::min(result.input_bytes, result.peak_bytes);
+    made["overhead"] = static_cast<double>(beside) / static_cast<double>(held);
+  }
+  if (result.local_share) made["local_share_estimated"] = *result.local_share;
   if (result.migrations) made["migrations"] = *result.migrations;
   return made.dump();
 }

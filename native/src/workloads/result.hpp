@@ -16,6 +16,7 @@ struct Result {
   std::uint64_t input_bytes = 0;
   std::uint64_t peak_bytes = 0;             // of the process, until the last run ended
   std::optional<std::uint64_t> migrations;  // of the threads between CPUs, in all runs
+  std::optional<double> local_share;        // of the pages; nullopt: one memory node
   std::uint64_t rows = 0;                   // of the answer
   std::vector<std::uint64_t> sums;          // of its columns
 };

@@ -55,6 +55,8 @@ TEST(Options, EachFlagIsTaken) {
   EXPECT_TRUE(options.keep);
   EXPECT_FALSE(options.check);
   EXPECT_EQ(options.folder, "here");
+  EXPECT_EQ(parsed({"w1", "--pin", "4,0,12"}).pin, (std::vector<int>{4, 0, 12}));
+  EXPECT_THROW((void)parsed({"w1", "--pin", "0", "--scheduler", "atoll"}), UsageFault);
 }
 
 TEST(Options, WhatIsWrongIsNamed) {
@@ -75,6 +77,8 @@ TEST(Options, WhatIsWrongIsNamed) {
       {"w1", "--nothing"},
       {"w1", "--keep"},
       {"w1", "-x"},
+      {"w1", "--pin", "x"},
+      {"w1", "--pin", "8192"},
   };
   for (const std::vector<std::string>& words : wrong) {
     std::string all;
@@ -120,11 +124,22 @@ TEST(Run, PrintsWhatItDid) {
         EXPECT_EQ(json["runs_s"].size(), 2U);
         EXPECT_GT(json["records_per_s"].get<double>(), 0);
         EXPECT_GT(json["peak_bytes"].get<std::uint64_t>(), result.input_bytes);
+        EXPECT_EQ(json["overhead"].is_null(), std::string(workload) == "w3");
         EXPECT_EQ(json["answer"]["rows"],
                   std::string(workload) == "w3" ? options.data.records : options.data.groups);
       }
     }
   }
+}
+
+TEST(Run, OverheadIsOfWhatIsHeldBesideTheInput) {
+  const Options options = parsed({"w1", "--records", "1000000", "--groups", "10", "--runs", "1"});
+  Result result = run(options);
+  result.input_bytes = 16'000'000;
+  result.peak_bytes = 40'000'480;
+  EXPECT_DOUBLE_EQ(nlohmann::json::parse(as_json(options, result))["overhead"], 3.0);
+  const Options kept = parsed({"w3", "--keep", "--records", "1000000"});
+  EXPECT_EQ(held_bytes(kept), 24'000'000U);
 }
 
 TEST(Run, TheAnswerDependsOnTheDataAlone) {

@@ -1,10 +1,12 @@
 // Both teams keep what the workloads ask of a team (plain_team.hpp).
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cstddef>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "atoll_team.hpp"
@@ -79,6 +81,24 @@ TYPED_TEST(Teams, ALoopThrowsWhatABodyThrowsAndTheTeamGoesOn) {
         10, [&](std::size_t first, std::size_t last) { seen += static_cast<int>(last - first); });
   });
   EXPECT_EQ(seen, 10);
+}
+
+TEST(PlainTeam, ThreadsStayOnTheirCpus) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  std::vector<int> allowed;
+  for (int cpu = CPU_SETSIZE - 1; cpu >= 0; --cpu) {
+    if (CPU_ISSET(cpu, &before)) allowed.push_back(cpu);
+  }
+  {
+    PlainTeam team(3, allowed);
+    team.shares(3, [&](std::size_t first, std::size_t) {
+      EXPECT_EQ(sched_getcpu(), allowed[first % allowed.size()]);
+    });
+  }
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_THROW(PlainTeam(2, std::vector{allowed.front(), 8191}), std::system_error);
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 }  // namespace

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from atoll.cli.options import machine_for
+from atoll.errors import UsageError
 from atoll.host.local import LocalHost
-from atoll.probing.workload import MEMORY, launch_flags, run_workload
+from atoll.probing.workload import MEMORY, launch_flags, run_workload, thread_places
 from atoll.report.terminal.workload import workload_text
-from atoll.schema.plan import Malloc
+from atoll.schema.plan import Malloc, Placement
 
 _DATASETS = ("moving-cluster", "sequential", "runs", "zipf", "heavy-hitter")
 _COUNT = click.IntRange(min=1)
@@ -71,6 +73,13 @@ def command() -> None:
     type=click.Path(file_okay=False),
     help="Write the input and the answer as pairs of 64-bit integers, for another program.",
 )
+@click.option(
+    "--placement",
+    type=click.Choice([one.value for one in Placement]),
+    default=Placement.NONE.value,
+    show_default=True,
+    help="Threads far apart, close together, or where the system puts them.",
+)
 @click.option("--cpus", metavar="LIST", help="Run on these CPUs, such as 0-7.")
 @click.option(
     "--memory",
@@ -97,6 +106,7 @@ def run(
     keep: bool,
     no_check: bool,
     save: str | None,
+    placement: str,
     cpus: str | None,
     memory: str,
     malloc: str | None,
@@ -105,10 +115,15 @@ def run(
 ) -> None:
     """Make the data, run WORKLOAD on them, and check its answer.
 
-    Prints the time of each run, the rate, the peak memory and the threads' moves between CPUs.
-    Place, memory policy, malloc and huge pages are set by atoll-exec. The exit code is 1 if the
-    answer was wrong.
+    Prints the time of each run, the rate, the peak memory with its overhead, the threads' moves
+    between CPUs, and the local share of its memory, estimated from pages. Memory policy, malloc and
+    huge pages are set by atoll-exec. The exit code is 1 if the answer was wrong.
     """
+    places: tuple[str, ...] = ()
+    if placement != Placement.NONE:
+        if cpus is not None:
+            raise UsageError("--cpus and --placement both choose CPUs; give one of them")
+        places, cpus = thread_places(machine_for(), placement, threads=threads, scheduler=scheduler)
     values = {
         "--dataset": dataset,
         "--records": records,
@@ -122,6 +137,7 @@ def run(
     flags += [
         word for name, value in values.items() if value is not None for word in (name, str(value))
     ]
+    flags += places
     flags += [name for name, is_set in (("--keep", keep), ("--no-check", no_check)) if is_set]
     launch = launch_flags(cpus=cpus, memory=memory, malloc=malloc, no_thp=no_thp)
     found = run_workload(LocalHost(), flags, launch)

@@ -12,7 +12,12 @@ from collections.abc import Sequence
 from atoll.errors import CheckFailed, EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.host.programs import find_program
+from atoll.plan.cores import usable_places
+from atoll.plan.threads import thread_order
 from atoll.schema.base import parse
+from atoll.schema.cpulist import format_cpulist
+from atoll.schema.machine import Machine
+from atoll.schema.plan import Placement
 from atoll.schema.workload import WorkloadResult
 
 PROGRAM = "atoll-workload"
@@ -38,6 +43,22 @@ def launch_flags(
         *(("--malloc", malloc) if malloc else ()),
         *(("--no-thp",) if no_thp else ()),
     )
+
+
+def thread_places(
+    machine: Machine, placement: str, *, threads: int | None, scheduler: str
+) -> tuple[tuple[str, ...], str | None]:
+    """The flags of atoll-workload that place its threads, and the CPUs that atoll-exec allows them.
+
+    Sparse spreads threads over nodes, chiplets and cores; dense fills one after the other
+    (numa-query-tuning III-B). Plain threads are bound one by one; Atoll's workers bind themselves.
+    """
+    order = thread_order(usable_places(machine, smt=True), Placement(placement))[:threads]
+    if not order:
+        return (), None
+    if scheduler == "atoll":
+        return (), format_cpulist(order)
+    return ("--pin", ",".join(map(str, order))), None
 
 
 def run_workload(host: Host, flags: Sequence[str], launch: Sequence[str]) -> WorkloadResult:

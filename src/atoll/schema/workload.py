@@ -32,6 +32,7 @@ class WorkloadResult(Record):
     groups: int = Field(ge=1)  # w3: rows of the smaller table
     seed: int
     threads: int = Field(ge=1)
+    pin: tuple[int, ...] = ()  # the threads' CPUs, in turn; empty: not bound
     keep: bool  # w3: the joined rows were kept, by malloc
     generate_s: float = Field(ge=0)
     # Wall time of each run, until its answer is there and its tables are freed.
@@ -39,8 +40,14 @@ class WorkloadResult(Record):
     records_per_s: float = Field(gt=0)  # of the median run
     input_bytes: int = Field(ge=1)
     peak_bytes: int = Field(ge=0)  # resident memory of the process at its most, with the input
+    # Peak memory without the input, over what the workload must hold: w1 8 bytes for each record
+    # and 16 for each group, w2 16 for each group, w3 with `keep` 24 for each row; else None.
+    overhead: float | None = None
     # Moves of the process's threads between CPUs in all runs; None if the kernel does not count.
     migrations: int | None
+    # The part of the pages that lay on the node of the thread that read them, if each running
+    # thread read all alike: seen once, in a run that is not timed. None with one memory node.
+    local_share_estimated: float | None = None
     checked: bool  # by sorting; a wrong answer is not reported
     answer: WorkloadAnswer
     launch: tuple[str, ...] = ()  # flags of atoll-exec: place, memory policy, malloc

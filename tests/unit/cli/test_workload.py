@@ -38,6 +38,15 @@ def test_the_launcher_places_it(capsys: Capture) -> None:
     assert found.launch == ("-l", "--malloc", "system", "--no-thp")
 
 
+@pytest.mark.parametrize("placement", ["sparse", "dense"])
+def test_a_placement_binds_each_thread(placement: str, capsys: Capture) -> None:
+    found = document(capsys, "w1", "--placement", placement)
+    assert found.pin and len({*found.pin}) == len(found.pin) and found.migrations in (0, None)
+    assert found.overhead and found.overhead > 1
+    workers = document(capsys, "w1", "--placement", placement, "--scheduler", "atoll")
+    assert workers.pin == () and workers.launch[0] == "-C"
+
+
 def test_the_text_fits_80_columns(capsys: Capture) -> None:
     assert run(["workload", "run", "w3", "--keep", "--memory", "local", *SMALL]) == 0
     said = capsys.readouterr().out
@@ -51,6 +60,7 @@ def test_the_text_fits_80_columns(capsys: Capture) -> None:
     [
         (["w1", "--records", "10", "--groups", "20"], {"groups": "20", "records": "10"}),
         (["w2", "--keep"], {"flag": "--keep"}),
+        (["w1", "--cpus", "0", "--placement", "sparse"], {"flag": "--placement"}),
         (["w1", "--records", "5000000000"], {"records": "5000000000"}),
     ],
 )

@@ -10,9 +10,10 @@ import pytest
 from atoll.errors import CheckFailed, EngineFailed, UsageError
 from atoll.host.processes import Finished
 from atoll.probing import workload
-from atoll.probing.workload import launch_flags, run_workload
+from atoll.probing.workload import launch_flags, run_workload, thread_places
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
+from tests.parts.machines import NodeShape, build
 
 RESULT = {
     "format": "atoll/workload",
@@ -51,6 +52,19 @@ def test_flags_of_the_launcher() -> None:
     assert plain == ()
     every = launch_flags(cpus="0-3", memory="interleave", malloc="tbbmalloc", no_thp=True)
     assert every == ("-C", "0-3", "-i", "all", "--malloc", "tbbmalloc", "--no-thp")
+
+
+def test_places_of_threads() -> None:
+    nodes = build([[NodeShape(chiplets=(2, 2))]] * 2)  # CPUs 0-3 and 4-7
+
+    def places(placement: str, threads: int | None, scheduler: str = "plain") -> object:
+        return thread_places(nodes, placement, threads=threads, scheduler=scheduler)
+
+    assert places("none", 4) == ((), None)
+    assert places("dense", 3) == (("--pin", "0,1,2"), None)
+    assert places("sparse", 3) == (("--pin", "0,4,2"), None)
+    assert places("sparse", None) == (("--pin", "0,4,2,6,1,5,3,7"), None)
+    assert places("sparse", 3, "atoll") == ((), "0,2,4")
 
 
 @pytest.mark.parametrize("launch", [(), ("-l", "--no-thp")])
