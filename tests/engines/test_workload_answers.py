@@ -1,4 +1,4 @@
-"""The answers of W1, W2 and W3 are those of DuckDB on the same rows."""
+"""The answers of W1 to W4 are those of DuckDB on the same rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from atoll.schema.workload import WorkloadResult
 
 RECORDS, GROUPS = 60_000, 700
 DATASETS = ("moving-cluster", "sequential", "runs", "zipf", "heavy-hitter")
+VARIANTS = ("paper", "fast")
+INDEXES = ("art", "masstree", "btree", "skiplist")
 
 
 def result(folder: Path, *flags: str) -> WorkloadResult:
@@ -30,7 +32,7 @@ def loaded(con: duckdb.DuckDBPyConnection, name: str, file: Path) -> None:
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-@pytest.mark.parametrize("variant", ["paper", "fast"])
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(
     ("workload", "aggregate"), [("w1", "2 * median(value)"), ("w2", "count(value)")]
 )
@@ -51,9 +53,21 @@ def test_aggregates(
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-@pytest.mark.parametrize("flags", [[], ["--keep"], ["--variant", "fast"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["w3"],
+        ["w3", "--keep"],
+        ["w3", "--variant", "fast"],
+        *[
+            ["w4", "--index", index, "--variant", variant]
+            for index in INDEXES
+            for variant in VARIANTS
+        ],
+    ],
+)
 def test_joins(flags: list[str], dataset: str, tmp_path: Path) -> None:
-    found = result(tmp_path, "w3", *flags, "--dataset", dataset, "--no-check")
+    found = result(tmp_path, *flags, "--dataset", dataset, "--no-check")
     with duckdb.connect() as con:
         loaded(con, "records", tmp_path / "records.bin")
         loaded(con, "keys", tmp_path / "keys.bin")

@@ -1,5 +1,5 @@
 // atoll-workload: the workloads of "The Art of Efficient In-memory Query Processing on NUMA
-// Systems: a Systematic Approach" (numa-query-tuning), table I: W1, W2 and W3.
+// Systems: a Systematic Approach" (numa-query-tuning), table I: W1 to W4.
 //
 //   atoll-exec -i all --malloc tbbmalloc -- atoll-workload w1 --threads 16
 //
@@ -24,20 +24,23 @@ Workloads
   w1   the median of each group (holistic aggregation)
   w2   the count of each group (distributive aggregation)
   w3   a hash join without partitioning
+  w4   a join by an index that is there before
 
 Flags
   --scheduler plain|atoll  threads of their own, or Atoll's task runtime (plain)
   --variant paper|fast     one shared table, or the fastest way that we know (paper)
-  --dataset NAME           moving-cluster (w1), sequential (w3), zipf (w2), runs, heavy-hitter
-  --records N              rows; w3: of the larger table (10,000,000; w3: 16,000,000)
-  --groups N               keys; w3: rows of the smaller table (a row for 100 records; w3: for 16)
+  --index art|masstree|btree|skiplist
+                           of w4 (art)
+  --dataset NAME           moving-cluster (w1), sequential (w3, w4), zipf (w2), runs, heavy-hitter
+  --records N              rows; w3, w4: of the larger table (10,000,000; w3, w4: 16,000,000)
+  --groups N               keys; w3, w4: rows of the smaller table (a row for 100 records; for 16)
   --threads N              (the CPUs that this process may use)
   --seed N                 of the data (1)
   --runs N                 on the same data (3)
   --pin CPU,CPU,...        bind the threads to these CPUs, in turn; plain threads only
-  --keep                   w3: keep the joined rows, by malloc, instead of summing them
+  --keep                   w3, w4: keep the joined rows, by malloc, instead of summing them
   --no-check               do not check the answer by sorting
-  --save FOLDER            write records.bin, and keys.bin (w3) or answer.bin (w1, w2): pairs of
+  --save FOLDER            write records.bin, and keys.bin (w3, w4) or answer.bin (w1, w2): pairs of
                            64-bit integers
   --help, --version
 

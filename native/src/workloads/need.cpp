@@ -9,6 +9,17 @@ namespace {
 
 constexpr std::uint64_t kRow = sizeof(Record);
 
+// Bytes of an index for each key at most (indexes/*.hpp has the usual ones), with the allocator's.
+std::uint64_t bytes_a_key(IndexKind index) {
+  switch (index) {
+    case IndexKind::kArt: return 80;
+    case IndexKind::kMasstree: return 56;
+    case IndexKind::kBTree: return 48;
+    case IndexKind::kSkipList: return 48;
+  }
+  return 0;
+}
+
 std::uint64_t at_work(const Options& options) {
   const std::uint64_t records = options.data.records;
   const std::uint64_t groups = options.data.groups;
@@ -25,6 +36,10 @@ std::uint64_t at_work(const Options& options) {
       const std::uint64_t kept = options.keep ? records * 3 * 24 : 0;
       return kept + (fast ? groups * 4 * kRow : groups * 12);
     }
+    case Workload::kIndexJoin: {
+      const std::uint64_t kept = options.keep ? records * 3 * 24 : 0;
+      return kept + groups * bytes_a_key(options.index);
+    }
   }
   return 0;
 }
@@ -32,15 +47,16 @@ std::uint64_t at_work(const Options& options) {
 }  // namespace
 
 std::uint64_t input_bytes(const Options& options) {
-  const bool join = options.workload == Workload::kJoin;
-  return (options.data.records + (join ? options.data.groups : 0)) * kRow;
+  return (options.data.records + (joins(options.workload) ? options.data.groups : 0)) * kRow;
 }
 
 std::uint64_t held_bytes(const Options& options) {
+  const std::uint64_t kept = options.keep ? options.data.records * 24 : 0;
   switch (options.workload) {
     case Workload::kMedian: return options.data.records * 8 + options.data.groups * kRow;
     case Workload::kCount: return options.data.groups * kRow;
-    case Workload::kJoin: return options.keep ? options.data.records * 24 : 0;
+    case Workload::kJoin: return kept;
+    case Workload::kIndexJoin: return kept + options.data.groups * kRow;
   }
   return 0;
 }

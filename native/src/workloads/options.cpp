@@ -14,6 +14,7 @@ namespace {
 enum Flag : int {
   kScheduler = 256,
   kVariant,
+  kIndex,
   kDataset,
   kRecords,
   kGroups,
@@ -31,6 +32,7 @@ enum Flag : int {
 constexpr option kLongOptions[] = {
     {"scheduler", required_argument, nullptr, kScheduler},
     {"variant", required_argument, nullptr, kVariant},
+    {"index", required_argument, nullptr, kIndex},
     {"dataset", required_argument, nullptr, kDataset},
     {"records", required_argument, nullptr, kRecords},
     {"groups", required_argument, nullptr, kGroups},
@@ -85,13 +87,14 @@ Value named(const char* flag, std::string_view text, std::initializer_list<Value
        ": unknown; there are " + known);
 }
 
-// A tenth of the paper's 100 million records with a million groups; for the join a sixteenth of its
-// 16 and 256 million rows.
+// A tenth of the paper's 100 million records with a million groups; for the joins a sixteenth of
+// their 16 and 256 million rows.
 DataSpec default_data(Workload workload) {
   switch (workload) {
     case Workload::kMedian: return {Dataset::kMovingCluster, 10'000'000, 100'000, 1};
     case Workload::kCount: return {Dataset::kZipf, 10'000'000, 100'000, 1};
-    case Workload::kJoin: return {Dataset::kSequential, 16'000'000, 1'000'000, 1};
+    case Workload::kJoin:
+    case Workload::kIndexJoin: return {Dataset::kSequential, 16'000'000, 1'000'000, 1};
   }
   return {};
 }
@@ -99,17 +102,22 @@ DataSpec default_data(Workload workload) {
 }  // namespace
 
 const char* name_of(Workload workload) {
-  constexpr const char* kNames[] = {"w1", "w2", "w3"};
+  constexpr const char* kNames[] = {"w1", "w2", "w3", "w4"};
   return kNames[static_cast<int>(workload)];
 }
 const char* name_of(Scheduler scheduler) {
   return scheduler == Scheduler::kPlain ? "plain" : "atoll";
 }
 const char* name_of(Variant variant) { return variant == Variant::kPaper ? "paper" : "fast"; }
+const char* name_of(IndexKind index) {
+  constexpr const char* kNames[] = {"art", "masstree", "btree", "skiplist"};
+  return kNames[static_cast<int>(index)];
+}
 
 Options parse_options(int argc, char** argv, int cpus) {
   Options options;
   options.threads = std::min(cpus, kMostThreads);
+  std::optional<IndexKind> index;
   std::optional<Dataset> dataset;
   std::optional<std::uint64_t> records;
   std::optional<std::uint64_t> groups;
@@ -124,6 +132,11 @@ Options parse_options(int argc, char** argv, int cpus) {
         break;
       case kVariant:
         options.variant = named("--variant", optarg, {Variant::kPaper, Variant::kFast});
+        break;
+      case kIndex:
+        index =
+            named("--index", optarg,
+                  {IndexKind::kArt, IndexKind::kMasstree, IndexKind::kBTree, IndexKind::kSkipList});
         break;
       case kDataset:
         dataset = dataset_named(optarg);
@@ -150,10 +163,14 @@ Options parse_options(int argc, char** argv, int cpus) {
         fail(std::string(argv[optind - 1]) + ": unknown or ambiguous flag, or it takes no value");
     }
   }
-  if (optind != argc - 1) fail("name one workload: w1, w2 or w3");
+  if (optind != argc - 1) fail("name one workload: w1, w2, w3 or w4");
   options.workload =
-      named("", argv[optind], {Workload::kMedian, Workload::kCount, Workload::kJoin});
-  if (options.keep && options.workload != Workload::kJoin) fail("--keep: only w3 joins rows");
+      named("", argv[optind],
+            {Workload::kMedian, Workload::kCount, Workload::kJoin, Workload::kIndexJoin});
+  if (options.keep && !joins(options.workload)) fail("--keep: only w3 and w4 join rows");
+  if (index && options.workload != Workload::kIndexJoin)
+    fail("--index " + std::string(name_of(*index)) + ": only w4 has an index");
+  options.index = index.value_or(options.index);
   if (!options.pin.empty() && options.scheduler == Scheduler::kAtoll) {
     fail("--pin: only plain threads; Atoll binds its workers itself");
   }

@@ -10,9 +10,10 @@
 
 namespace atl::workloads {
 
-enum class Workload { kMedian, kCount, kJoin };  // w1, w2, w3
+enum class Workload { kMedian, kCount, kJoin, kIndexJoin };  // w1 to w4
 enum class Scheduler { kPlain, kAtoll };
 enum class Variant { kPaper, kFast };
+enum class IndexKind { kArt, kMasstree, kBTree, kSkipList };
 
 inline constexpr int kMostThreads = 1024;
 inline constexpr int kMostRuns = 1000;
@@ -22,11 +23,12 @@ struct Options {
   Workload workload = Workload::kMedian;
   Scheduler scheduler = Scheduler::kPlain;
   Variant variant = Variant::kPaper;
-  DataSpec data{};  // w3: of the larger table; the smaller one has each key once
+  IndexKind index = IndexKind::kArt;  // of w4
+  DataSpec data{};  // w3, w4: of the larger table; the smaller one has each key once
   int threads = 1;
   int runs = 3;
   std::vector<int> pin;  // plain: CPUs of the threads, in turn; empty: not bound
-  bool keep = false;     // w3: keep the joined rows
+  bool keep = false;     // w3, w4: keep the joined rows
   bool check = true;     // the answer, by sorting
   std::string folder;    // where the input and the answer are saved; empty: nowhere
   bool help = false;
@@ -45,5 +47,11 @@ class UsageFault : public std::runtime_error {
 const char* name_of(Workload workload);
 const char* name_of(Scheduler scheduler);
 const char* name_of(Variant variant);
+const char* name_of(IndexKind index);
+
+// It joins two tables.
+inline bool joins(Workload workload) {
+  return workload == Workload::kJoin || workload == Workload::kIndexJoin;
+}
 
 }  // namespace atl::workloads

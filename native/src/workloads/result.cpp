@@ -23,6 +23,7 @@ std::string as_json(const Options& options, const Result& result) {
       {"workload", name_of(options.workload)},
       {"scheduler", name_of(options.scheduler)},
       {"variant", name_of(options.variant)},
+      {"index", nullptr},
       {"dataset", std::string(name_of(options.data.dataset))},
       {"records", options.data.records},
       {"groups", options.data.groups},
@@ -31,6 +32,7 @@ std::string as_json(const Options& options, const Result& result) {
       {"pin", options.pin},
       {"keep", options.keep},
       {"generate_s", result.generate_s},
+      {"build_s", nullptr},
       {"runs_s", result.runs_s},
       {"records_per_s", static_cast<double>(options.data.records) / median(result.runs_s)},
       {"input_bytes", result.input_bytes},
@@ -41,6 +43,8 @@ std::string as_json(const Options& options, const Result& result) {
       {"checked", options.check},
       {"answer", {{"rows", result.rows}, {"sums", result.sums}}},
   };
+  if (options.workload == Workload::kIndexJoin) made["index"] = name_of(options.index);
+  if (result.build_s) made["build_s"] = *result.build_s;
   if (const std::uint64_t held = held_bytes(options); held != 0) {
     const std::uint64_t beside =
         result.peak_bytes - std::min(result.input_bytes, result.peak_bytes);

@@ -12,6 +12,7 @@ namespace atl::workloads {
 
 struct Result {
   double generate_s = 0;
+  std::optional<double> build_s;  // w4: of the index
   std::vector<double> runs_s;
   std::uint64_t input_bytes = 0;
   std::uint64_t peak_bytes = 0;             // of the process, until the last run ended

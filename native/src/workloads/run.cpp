@@ -13,6 +13,11 @@
 #include "aggregate_paper.hpp"
 #include "atoll_team.hpp"
 #include "base/available.hpp"
+#include "index_join.hpp"
+#include "indexes/art.hpp"
+#include "indexes/btree.hpp"
+#include "indexes/masstree.hpp"
+#include "indexes/skip_list.hpp"
 #include "join.hpp"
 #include "locality.hpp"
 #include "need.hpp"
@@ -61,8 +66,7 @@ void save(const std::string& folder, const Groups& answer) {
 template <class Team>
 struct Input {
   Input(Team& team, const Options& options)
-      : records(options.data.records),
-        keys(options.workload == Workload::kJoin ? options.data.groups : 0) {
+      : records(options.data.records), keys(joins(options.workload) ? options.data.groups : 0) {
     const DataSpec& data = options.data;
     team.shares(records.size(), [&](std::size_t first, std::size_t last) {
       fill(data, first, records.all().subspan(first, last - first));
@@ -72,7 +76,7 @@ struct Input {
     });
   }
   Rows records;
-  Rows keys;  // w3: the smaller table
+  Rows keys;  // w3, w4: the smaller table
 };
 
 // Runs `work` as often as wanted, timed, and returns its last answer.
@@ -126,8 +130,33 @@ void aggregate(Team& team, const Options& options, std::span<const Record> recor
   if (!options.folder.empty()) save(options.folder, answer);
 }
 
+template <class Sink, Index I, class Team>
+Joined joined_by(Team& team, const Options& options, const Input<Team>& input, Result& result) {
+  I index;
+  result.build_s = seconds([&] { build_index(team, index, input.keys.all()); });
+  return total(repeat(options, result, [&] {
+    return options.variant == Variant::kFast
+               ? join_by<Sink, true>(team, index, input.records.all())
+               : join_by<Sink, false>(team, index, input.records.all());
+  }));
+}
+
+template <class Sink, class Team>
+Joined index_joined(Team& team, const Options& options, const Input<Team>& input, Result& result) {
+  switch (options.index) {
+    case IndexKind::kArt: return joined_by<Sink, Art>(team, options, input, result);
+    case IndexKind::kMasstree: return joined_by<Sink, Masstree>(team, options, input, result);
+    case IndexKind::kBTree: return joined_by<Sink, BTree>(team, options, input, result);
+    case IndexKind::kSkipList: break;
+  }
+  return joined_by<Sink, SkipList>(team, options, input, result);
+}
+
 template <class Sink, class Team>
 Joined joined(Team& team, const Options& options, const Input<Team>& input, Result& result) {
+  if (options.workload == Workload::kIndexJoin) {
+    return index_joined<Sink>(team, options, input, result);
+  }
   return total(repeat(options, result, [&] {
     return options.variant == Variant::kFast
                ? join_fast<Sink>(team, input.keys.all(), input.records.all())
@@ -153,7 +182,7 @@ Result run_on(Team& team, const Options& options) {
     std::optional<Input<Team>> input;
     result.generate_s = seconds([&] { input.emplace(team, options); });
     if (!options.folder.empty()) save(options.folder, "records.bin", input->records.all());
-    if (options.workload == Workload::kJoin) {
+    if (joins(options.workload)) {
       join(team, options, *input, result);
     } else {
       aggregate(team, options, input->records.all(), result);

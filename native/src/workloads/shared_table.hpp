@@ -10,15 +10,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <utility>
 
 #include "hash.hpp"
 #include "rows.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "spin.hpp"
 
 namespace atl::workloads {
 
@@ -78,14 +74,14 @@ class SharedTable {
   class Locked {
    public:
     explicit Locked(Head& head) : head_(head) {
-      for (int tries = 0;;) {
+      for (Spin spin;;) {
         // Acquire: what the holder before wrote to the entries.
         const std::uintptr_t seen = head_.fetch_or(1, std::memory_order_acquire);
         if ((seen & 1) == 0) {
           first = reinterpret_cast<Entry*>(seen);
           return;
         }
-        while ((head_.load(std::memory_order_relaxed) & 1) != 0) wait(tries);
+        while ((head_.load(std::memory_order_relaxed) & 1) != 0) spin.wait();
       }
     }
     Locked(const Locked&) = delete;
@@ -96,17 +92,6 @@ class SharedTable {
     Entry* first = nullptr;
 
    private:
-    // The holder may have lost its CPU: after some looks, let others run.
-    static void wait(int& tries) {
-      if (tries >= 64) return std::this_thread::yield();
-      ++tries;
-#if defined(__x86_64__)
-      _mm_pause();
-#elif defined(__aarch64__)
-      asm volatile("yield");
-#endif
-    }
-
     Head& head_;
   };
 

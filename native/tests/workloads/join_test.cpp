@@ -1,4 +1,4 @@
-// W3, each variant on each team, summed and kept: the answer that sorting gives.
+// W3 and W4, each variant on each team, summed and kept: the answer that sorting gives.
 
 #include "join.hpp"
 
@@ -9,6 +9,11 @@
 #include <vector>
 
 #include "atoll_team.hpp"
+#include "index_join.hpp"
+#include "indexes/art.hpp"
+#include "indexes/btree.hpp"
+#include "indexes/masstree.hpp"
+#include "indexes/skip_list.hpp"
 #include "parts.hpp"
 #include "plain_team.hpp"
 #include "verify.hpp"
@@ -21,6 +26,25 @@ constexpr std::pair<unsigned, unsigned> kJoins[] = {{1, 1}, {5'000, 1}, {30'000,
 template <class Team>
 class JoinsOn : public testing::Test {
  protected:
+  template <Index I>
+  void expect_right_by(Team& team, const std::vector<Record>& build,
+                       const std::vector<Record>& probe) {
+    team.run([&] {
+      I index;
+      build_index(team, index, build);
+      EXPECT_TRUE(right_join(build, probe, total(join_by<Joined, false>(team, index, probe))));
+      EXPECT_TRUE(right_join(build, probe, total(join_by<Kept, false>(team, index, probe))));
+      EXPECT_TRUE(right_join(build, probe, total(join_by<Joined, true>(team, index, probe))));
+      EXPECT_TRUE(right_join(build, probe, total(join_by<Kept, true>(team, index, probe))));
+    });
+  }
+  void expect_right_by_all(Team& team, const std::vector<Record>& build,
+                           const std::vector<Record>& probe) {
+    expect_right_by<Art>(team, build, probe);
+    expect_right_by<Masstree>(team, build, probe);
+    expect_right_by<BTree>(team, build, probe);
+    expect_right_by<SkipList>(team, build, probe);
+  }
   void expect_right(Team& team, const std::vector<Record>& build,
                     const std::vector<Record>& probe) {
     team.run([&] {
@@ -41,8 +65,10 @@ TYPED_TEST(JoinsOn, AllDataSets) {
       for (const auto& [records, keys] : kJoins) {
         SCOPED_TRACE(std::string(name_of(dataset)) + ", " + std::to_string(records) + " records, " +
                      std::to_string(threads) + " threads");
-        this->expect_right(team, test::keys_of(keys),
-                           test::records_of({dataset, records, keys, 1}));
+        const std::vector<Record> build = test::keys_of(keys);
+        const std::vector<Record> probe = test::records_of({dataset, records, keys, 1});
+        this->expect_right(team, build, probe);
+        this->expect_right_by_all(team, build, probe);
       }
     }
   }
@@ -57,6 +83,17 @@ TYPED_TEST(JoinsOn, RowsWithoutAMatchAndKeysThatRepeat) {
   this->expect_right(team, build, probe);
   this->expect_right(team, build, {});
   this->expect_right(team, {}, probe);
+}
+
+TYPED_TEST(JoinsOn, ByAnIndexRowsWithoutAMatch) {
+  std::vector<Record> build;
+  std::vector<Record> probe;
+  for (std::int64_t at = 0; at < 900; ++at) build.push_back({at * 2 - 300, at});
+  for (std::int64_t at = 0; at < 5'003; ++at) probe.push_back({at % 2'000 - 500, at});
+  TypeParam team(3);
+  this->expect_right_by_all(team, build, probe);
+  this->expect_right_by_all(team, build, {});
+  this->expect_right_by_all(team, {}, probe);
 }
 
 TEST(RightJoin, AcceptsTheRightAnswerOnly) {

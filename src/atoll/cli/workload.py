@@ -12,6 +12,7 @@ from atoll.report.terminal.workload import workload_text
 from atoll.schema.plan import Malloc, Placement
 
 _DATASETS = ("moving-cluster", "sequential", "runs", "zipf", "heavy-hitter")
+_INDEXES = ("art", "masstree", "btree", "skiplist")
 _COUNT = click.IntRange(min=1)
 
 
@@ -19,8 +20,8 @@ _COUNT = click.IntRange(min=1)
 def command() -> None:
     """Run a small, known program that aggregates or joins, to see what a setting changes.
 
-    The workloads are W1, W2 and W3 of numa-query-tuning: W1 is the median and W2 the count of each
-    group, W3 is a hash join.
+    The workloads are W1 to W4 of numa-query-tuning: W1 is the median and W2 the count of each
+    group, W3 is a hash join, W4 a join by an index.
     """
 
 
@@ -29,7 +30,7 @@ def command() -> None:
     epilog="Examples: atoll workload run w1 --threads 8 --memory interleave; "
     "atoll workload run w3 --variant fast --scheduler atoll --json",
 )
-@click.argument("workload", type=click.Choice(("w1", "w2", "w3")))
+@click.argument("workload", type=click.Choice(("w1", "w2", "w3", "w4")))
 @click.option(
     "--scheduler",
     type=click.Choice(("plain", "atoll")),
@@ -44,28 +45,30 @@ def command() -> None:
     show_default=True,
     help="One shared table as in the paper, or the fastest way that we know.",
 )
+@click.option("--index", type=click.Choice(_INDEXES), help="The index of w4 (default: art).")
 @click.option(
     "--dataset",
     type=click.Choice(_DATASETS),
     help="How keys are distributed (default: moving-cluster for w1, zipf for w2, sequential for "
-    "w3).",
+    "w3 and w4).",
 )
 @click.option(
     "--records",
     type=_COUNT,
     metavar="N",
-    help="Rows; for w3 of the larger table (default: 10 million; w3: 16 million).",
+    help="Rows; for w3 and w4 of the larger table (default: 10 million; w3, w4: 16 million).",
 )
 @click.option(
     "--groups",
     type=_COUNT,
     metavar="N",
-    help="Keys; for w3 rows of the smaller table (default: one for 100 records; w3: for 16).",
+    help="Keys; for w3 and w4 rows of the smaller table (default: one for 100 records; w3, w4: for "
+    "16).",
 )
 @click.option("--threads", type=_COUNT, metavar="N", help="Default: the CPUs that it may use.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of the data (default: 1).")
 @click.option("--runs", type=_COUNT, metavar="N", help="How often, on the same data (default: 3).")
-@click.option("--keep", is_flag=True, help="w3: keep the joined rows, by malloc.")
+@click.option("--keep", is_flag=True, help="w3, w4: keep the joined rows, by malloc.")
 @click.option("--no-check", is_flag=True, help="Do not check the answer by sorting.")
 @click.option(
     "--save",
@@ -97,6 +100,7 @@ def run(
     workload: str,
     scheduler: str,
     variant: str,
+    index: str | None,
     dataset: str | None,
     records: int | None,
     groups: int | None,
@@ -125,6 +129,7 @@ def run(
             raise UsageError("--cpus and --placement both choose CPUs; give one of them")
         places, cpus = thread_places(machine_for(), placement, threads=threads, scheduler=scheduler)
     values = {
+        "--index": index,
         "--dataset": dataset,
         "--records": records,
         "--groups": groups,

@@ -1,7 +1,7 @@
 """What one run of a workload measured. Format `atoll/workload` 1.
 
 `atoll-workload` prints it, without `launch`; `atoll workload run --json` prints it with the flags
-of atoll-exec under which it ran. The workloads are W1, W2 and W3 of numa-query-tuning, table I.
+of atoll-exec under which it ran. The workloads are W1 to W4 of numa-query-tuning, table I.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ class WorkloadAnswer(Record):
     """The answer's size and sums: the same for each variant, scheduler and number of threads."""
 
     rows: int = Field(ge=0)
-    # w1: of twice the medians, w2: of the counts, w3: of both tables' values; modulo 2^64
+    # w1: of twice the medians, w2: of the counts, w3, w4: of both tables' values; modulo 2^64
     sums: tuple[int, ...] = Field(min_length=1)
 
 
 class WorkloadResult(Record):
     format: Literal["atoll/workload"] = "atoll/workload"
     version: Literal[1] = 1
-    workload: Literal["w1", "w2", "w3"]
+    workload: Literal["w1", "w2", "w3", "w4"]
     scheduler: Literal["plain", "atoll"]
     variant: Literal["paper", "fast"]
+    index: Literal["art", "masstree", "btree", "skiplist"] | None = None  # of w4
     dataset: Literal["moving-cluster", "sequential", "runs", "zipf", "heavy-hitter"]
-    records: int = Field(ge=1)  # w3: rows of the larger table
-    groups: int = Field(ge=1)  # w3: rows of the smaller table
+    records: int = Field(ge=1)  # w3, w4: rows of the larger table
+    groups: int = Field(ge=1)  # w3, w4: rows of the smaller table
     seed: int
     threads: int = Field(ge=1)
     pin: tuple[int, ...] = ()  # the threads' CPUs, in turn; empty: not bound
-    keep: bool  # w3: the joined rows were kept, by malloc
+    keep: bool  # w3, w4: the joined rows were kept, by malloc
     generate_s: float = Field(ge=0)
-    # Wall time of each run, until its answer is there and its tables are freed.
+    build_s: float | None = None  # w4: until the index was there
+    # Wall time of each run, until its answer is there and its tables are freed; w4: of the join.
     runs_s: tuple[float, ...] = Field(min_length=1)
     records_per_s: float = Field(gt=0)  # of the median run
     input_bytes: int = Field(ge=1)

@@ -33,6 +33,17 @@ def test_variants_and_schedulers_have_one_answer(workload: str, capsys: Capture)
     assert all(one.peak_bytes > one.input_bytes for one in found)
 
 
+@pytest.mark.parametrize("index", ["art", "masstree", "btree", "skiplist"])
+def test_an_index_joins_what_a_hash_table_joins(index: str, capsys: Capture) -> None:
+    (hashed,) = {document(capsys, "w3").answer.sums}
+    for variant in ("paper", "fast"):
+        for scheduler in ("plain", "atoll"):
+            flags = ("--index", index, "--variant", variant, "--scheduler", scheduler)
+            found = document(capsys, "w4", *flags)
+            assert found.answer.sums == hashed and found.checked
+            assert found.index == index and found.build_s is not None and found.build_s > 0
+
+
 def test_the_launcher_places_it(capsys: Capture) -> None:
     found = document(capsys, "w1", "--memory", "local", "--no-thp", "--malloc", "system")
     assert found.launch == ("-l", "--malloc", "system", "--no-thp")
@@ -48,10 +59,11 @@ def test_a_placement_binds_each_thread(placement: str, capsys: Capture) -> None:
 
 
 def test_the_text_fits_80_columns(capsys: Capture) -> None:
-    assert run(["workload", "run", "w3", "--keep", "--memory", "local", *SMALL]) == 0
+    assert run(["workload", "run", "w4", "--keep", "--memory", "local", *SMALL]) == 0
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
-    assert said.startswith("w3, paper, rows kept\n")
+    assert said.startswith("w4, paper, rows kept\n")
+    assert "index   art, built in 0." in said
     assert "30,000 rows, right" in said
 
 
@@ -61,6 +73,7 @@ def test_the_text_fits_80_columns(capsys: Capture) -> None:
         (["w1", "--records", "10", "--groups", "20"], {"groups": "20", "records": "10"}),
         (["w2", "--keep"], {"flag": "--keep"}),
         (["w1", "--cpus", "0", "--placement", "sparse"], {"flag": "--placement"}),
+        (["w3", "--index", "btree"], {"flag": "--index"}),
         (["w1", "--records", "5000000000"], {"records": "5000000000"}),
     ],
 )

@@ -18,6 +18,7 @@ def workload_text(found: WorkloadResult) -> str:
         "threads": f"{found.threads}, scheduled by {found.scheduler}"
         + (f", bound to CPUs {format_cpulist(found.pin)} in turn" if found.pin else ""),
         "launch": " ".join(found.launch),
+        "index": "" if found.build_s is None else f"{found.index}, built in {found.build_s:.3f} s",
         "runs": ", ".join(f"{each:.3f}" for each in found.runs_s)
         + f" s; median {median(found.runs_s):.3f} s",
         "rate": f"{found.records_per_s / 1e6:.1f} million records a second",
