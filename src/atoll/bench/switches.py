@@ -1,9 +1,9 @@
-"""Turns the knobs of a bench inside its blocks, through the journal of `atoll apply`.
+"""Turns the knobs of a run of bench or tune inside its blocks, through the journal of `apply`.
 
-Beside the journal lies a note with the values from before the bench. It is on disk before the first
-knob is turned, and is removed once every knob is restored or has a value of another program. A
-bench holds the note's lock while it runs; so a note without a holder is of a bench that was killed
-or could not restore, and the next one restores its values.
+Beside the journal lies a note with the values from before the run. It is on disk before the first
+knob is turned, and is removed once every knob is restored or has a value of another program. A run
+holds the note's lock; so a note without a holder is of a run that was killed or could not restore,
+and the next one restores its values.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from atoll.supervise.interrupts import shielded
 Turn = Callable[[Mapping[str, str]], None]  # knob -> the value to set it to
 
 _WAIT_S = 5.0
+_KILLED = "an earlier run was killed with knobs turned"
 _FAULTS = {Kind.FOREIGN, Kind.UNREADABLE, Kind.REFUSED}
 
 
 class Before(Record):
-    """The knobs that a bench turns, with their values from before it."""
+    """The knobs that a run turns, with their values from before it."""
 
     format: Literal["atoll/bench-knobs"] = "atoll/bench-knobs"
     version: Literal[1] = 1
@@ -59,8 +60,8 @@ def present_values(axes: Sequence[Axis], host: Host, folder: JournalFolder) -> d
         present = setting(state.knob, state.values)
         if not present:
             raise UsageError(
-                f"{axis.name}: its present value cannot be restored by 'atoll apply', so a "
-                "bench does not turn it"
+                f"{name}: its present value cannot be restored by 'atoll apply', so it is not "
+                "turned"
             )
         same = [value for value in axis.values if control.spelled(name, value) == present]
         before[name] = next(iter(same), present)
@@ -101,11 +102,11 @@ def turning(
     folder: JournalFolder,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Turn]:
-    """What turns knobs while a bench runs. Restores `before` at the end.
+    """What turns knobs during a run. Restores `before` at the end.
 
-    Raises NotPermitted without the privilege, and CheckFailed if another bench turns knobs, or if
-    another program has changed one. If the bench ends by an exception, `say` hears what could not
-    be restored.
+    Raises NotPermitted without the privilege, and CheckFailed if another run turns knobs, or if
+    another program has changed one. If the run ends by an exception, `say` hears what could not be
+    restored.
     """
     if not before:
         yield lambda knobs: None
@@ -124,7 +125,7 @@ def turning(
         write_atomic(note, text)
         try:
             yield turn
-        except BaseException:  # it says why the bench ends, so no other takes its place
+        except BaseException:  # it says why the run ends, so no other takes its place
             for fault in _put_back(note, control, before).values():
                 say(str(fault))
             raise
@@ -133,7 +134,7 @@ def turning(
 
 
 def restore(host: Host, folder: JournalFolder) -> str:
-    """Restores what a killed bench left; returns what was done or what is in doubt, '' if nothing.
+    """Restores what a killed run left; returns what was done or what is in doubt, '' if nothing.
 
     Raises CheckFailed if a knob cannot be restored.
     """
@@ -143,30 +144,28 @@ def restore(host: Host, folder: JournalFolder) -> str:
         # Another that restores is soon done; what it has not yet restored must not be measured.
         with _held(folder, host, wait_s=_WAIT_S) as note:
             if not note.exists():
-                return ""  # the other one has done it, or the bench has ended
+                return ""  # the other one has done it, or the run has ended
             left = parse(Before, note.read_text(), where=str(note))
             if left.boot_id != host.read_text(BOOT_ID).strip():
                 note.unlink()
-                return (
-                    "an earlier bench was killed with knobs turned; the boot since has reset them"
-                )
+                return f"{_KILLED}; the boot since has reset them"
             faults = _put_back(note, Control(host, folder), left.values)
     except Busy:
         return ""
     except NotPermitted:
         return (
-            "a bench of root turns knobs now, or was killed and left some turned; "
-            "'atoll knobs' lists them, and the next bench as root restores them"
+            "a run of root turns knobs now, or was killed and left some turned; 'atoll knobs' "
+            "lists them, and the next 'atoll bench' or 'atoll tune' as root restores them"
         )
     if note.exists():
         raise CheckFailed(
-            "an earlier bench was killed with knobs turned, and not all can be restored: "
+            f"{_KILLED}, and not all can be restored: "
             f"{'; '.join(map(str, faults.values()))}; set them yourself, then remove {note}"
         )
     done = [f"{name}={value}" for name, value in left.values.items() if name not in faults]
     words = [f"restored {', '.join(done)}"] if done else []
     words += [f"{name} keeps the value that another program has set" for name in faults]
-    return f"an earlier bench was killed with knobs turned; {'; '.join(words)}"
+    return f"{_KILLED}; {'; '.join(words)}"
 
 
 def _put_back(note: Path, control: Control, values: Mapping[str, str]) -> dict[str, AtollError]:
@@ -190,7 +189,7 @@ class Foreign(CheckFailed):
 
 
 class Busy(CheckFailed):
-    """Another bench turns knobs."""
+    """Another run turns knobs."""
 
 
 def _note(folder: JournalFolder) -> Path:
@@ -198,13 +197,13 @@ def _note(folder: JournalFolder) -> Path:
 
 
 def _require_unchanged(control: Control, before: Mapping[str, str]) -> None:
-    """Raises CheckFailed if another bench or program has turned a knob since it was read."""
+    """Raises CheckFailed if another run or program has turned a knob since it was read."""
     states = {state.knob.name: state for state in control.show()[0]}
     for name, value in before.items():
         now = setting(states[name].knob, states[name].values)
         if control.spelled(name, value) != now:
             raise CheckFailed(
-                f"{KNOB}{name}: was {value} when the bench read it and is {now} now; start again"
+                f"{name}: was {value} when the run began and is {now} now; start again"
             )
 
 
@@ -217,17 +216,14 @@ def _held(folder: JournalFolder, host: Host, *, wait_s: float = 0.0) -> Iterator
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(lock, flags, 0o600)
     except NotPermitted as fault:
-        raise NotPermitted(
-            f"a bench turns knobs only as root: {fault}; run it with sudo, or leave out "
-            f"--axis {KNOB}NAME"
-        ) from None
+        raise NotPermitted(f"only root turns knobs: {fault}; use sudo, or vary no knob") from None
     try:
         until_s = host.monotonic() + wait_s
         while not try_lock(descriptor):
             if host.monotonic() < until_s:
                 host.sleep(0.05)
                 continue
-            raise Busy(f"{lock}: held by another bench that turns knobs; wait until it ends")
+            raise Busy(f"{lock}: held by another run that turns knobs; wait until it ends")
         yield _note(folder)
     finally:
         os.close(descriptor)
@@ -237,15 +233,15 @@ def _set(control: Control, values: Mapping[str, str]) -> None:
     if not values:
         return
     outcome = control.set(list(values.items()))
-    words = ", ".join(f"{KNOB}{name}={value}" for name, value in values.items())
+    words = ", ".join(f"{name}={value}" for name, value in values.items())
     if outcome.script:
-        raise NotPermitted(f"{words}: {outcome.why}; run the bench as root (sudo)")
+        raise NotPermitted(f"{words}: {outcome.why}; run it as root (sudo)")
     faults = [note for note in outcome.notes if note.kind in _FAULTS]
     if faults:
         first = faults[0]
         if first.kind is Kind.FOREIGN:
             raise Foreign(
                 f"{words}: another program has set {first.path} to {first.now} meanwhile; stop it, "
-                "then use --resume"
+                "then start again (a bench goes on with --resume)"
             )
         raise NotPermitted(f"{words}: {first.path}: {first.error}")
