@@ -11,6 +11,7 @@ import pytest
 
 from atoll.engines import registry
 from atoll.errors import PortTaken, UsageError
+from atoll.knobs.control import Control
 from atoll.schema.deployment import State, UpOptions
 from atoll.store.paths import run_dir
 from atoll.supervise import records
@@ -47,13 +48,18 @@ def test_a_dry_run_starts_nothing() -> None:
     assert not (run_dir() / "ID").exists()
 
 
-def test_status_and_logs_of_what_is_up() -> None:
+def test_status_and_logs_of_what_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     with start("shown") as running:
         shown = json.loads(atoll("status", "shown", "--json").stdout)
         assert shown["state"] == "ready"
         assert shown["access"] == [running.access[0].model_dump(mode="json")]
         assert shown["addresses"][0].startswith("toy://127.0.0.1:")
         assert len(shown["processes"]) == 3
+        assert shown["knobs_set"] == []
+        with monkeypatch.context() as patched:
+            patched.setattr(Control, "turned", lambda self: ["swappiness"])
+            shown = json.loads(atoll("status", "shown", "--json").stdout)
+        assert shown["knobs_set"] == ["swappiness"]
         assert all(each["pid"] and each["memory_bytes"] > 1 << 20 for each in shown["processes"])
         text = atoll("status", "shown").stdout
         assert (

@@ -23,7 +23,8 @@ def command(name: str | None, as_json: bool) -> None:
     listed, too.
     """
     host = LocalHost()
-    if name is None and not as_json and (knobs := turning.control().turned()):
+    knobs = turning.control().turned()
+    if name is None and not as_json and knobs:
         print(
             f"knobs set: {', '.join(knobs)} ('atoll knobs' shows them, 'atoll undo' restores them)"
         )
@@ -32,7 +33,7 @@ def command(name: str | None, as_json: bool) -> None:
         print(f"atoll: {notice}", file=sys.stderr)
     found = status(deployment, host)
     if as_json:
-        print(json.dumps(document(found), indent=1))
+        print(json.dumps({**document(found), "knobs_set": knobs}, indent=1))
         return
     from atoll.cli.terminal import show
     from atoll.report.terminal.deployment import heading, process_table
