@@ -85,7 +85,7 @@ def advice_here(
     host = LocalHost()
     machine = machine_for()
     mallocs = loadable(host)
-    subject = _subject(host, machine, mallocs, engine=engine, pid=pid, command=command)
+    subject = subject_of(host, machine, mallocs, engine=engine, pid=pid, command=command)
     limits = read_limits(host, machine)
     situation = read_situation(
         host,
@@ -105,7 +105,7 @@ def advice_here(
     )
 
 
-def _subject(
+def subject_of(
     host: Host,
     machine: Machine,
     mallocs: dict[str, str],
@@ -114,6 +114,7 @@ def _subject(
     pid: int | None,
     command: tuple[str, ...],
 ) -> Subject:
+    """The process, the engine or the command; without words any command."""
     if pid is not None:
         return read_process(host, pid)
     if engine is None:

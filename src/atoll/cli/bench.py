@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from atoll.bench.axes import KINDS, axes_of, make_axis, make_grid, parse_axis
-from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, suite_options
+from atoll.cli.measuring import (
+    RunOptions,
+    SuiteOptions,
+    measure_suite,
+    run_options,
+    suite_options,
+)
 from atoll.cli.planning import planning_options
 from atoll.plan.request import Choices
 from atoll.schema.policy import Policy
@@ -51,6 +57,7 @@ from atoll.schema.policy import Policy
 )
 @planning_options
 @suite_options
+@run_options
 def command(
     options: SuiteOptions,
     run: RunOptions,

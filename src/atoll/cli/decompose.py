@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from atoll.bench.axes import make_axis, make_grid
-from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, suite_options
+from atoll.cli.measuring import (
+    RunOptions,
+    SuiteOptions,
+    measure_suite,
+    run_options,
+    suite_options,
+)
 from atoll.cli.options import count_option
 
 
@@ -20,6 +26,7 @@ from atoll.cli.options import count_option
     help="Which scheduler runs the engine's tasks: its own (default) or atoll.",
 )
 @suite_options
+@run_options
 def command(
     options: SuiteOptions, run: RunOptions, engine: str, count: int | None, scheduler: str | None
 ) -> None:

@@ -6,7 +6,7 @@ import functools
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from atoll.store.paths import state_dir
 from atoll.suites import registry as suites
 from atoll.supervise.interrupts import terminate_is_interrupt
 
+_QUERY_LIMIT_S = 300.0
 _RUN_OPTIONS = (
     click.option(
         "--blocks",
@@ -57,7 +58,7 @@ _RUN_OPTIONS = (
         "--query-limit",
         metavar="SECONDS",
         type=FiniteRange(min=0, min_open=True),
-        default=300.0,
+        default=_QUERY_LIMIT_S,
         show_default=True,
         help="A query that takes longer is cancelled and left out.",
     ),
@@ -132,7 +133,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class SuiteOptions:
-    """The options that bench and decompose share."""
+    """The options that bench, decompose and tune share."""
 
     base: str | None
     suite: str
@@ -162,9 +163,36 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def suite_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a suite and of a run, which it receives as `options` and
-    `run`."""
-    return _gathered(run_options(command), "options", SuiteOptions, _SUITE_OPTIONS)
+    """Give a command the options of a suite, which it receives as `options`."""
+    return _gathered(command, "options", SuiteOptions, _SUITE_OPTIONS)
+
+
+def suite_request(options: SuiteOptions, targets: tuple[str, ...], grid: Grid) -> BenchRequest:
+    """What the options ask for, on the grid; of default length. Raises UsageError."""
+    if options.streams is not None:
+        streams = make_axis("streams", [str(options.streams)], option="--streams")
+        grid = make_grid([*grid.axes, streams], product=grid.product)
+    if not _is_named(options.suite) and options.scale_factor is not None:
+        raise UsageError(
+            f"--sf: the tables of {options.suite} are your own and have no scale factor; leave it "
+            "out"
+        )
+    return BenchRequest(
+        targets=targets,
+        suite=options.suite,
+        scale_factor=_SCALE_FACTOR if options.scale_factor is None else options.scale_factor,
+        grid=grid,
+        queries=options.queries,
+        length=Length(),
+        query_limit_s=_QUERY_LIMIT_S,
+        base=options.base,
+        command=shlex.join(["atoll", *sys.argv[1:]]),
+    )
+
+
+def _is_named(suite: str) -> bool:
+    """A suite of Atoll, not a folder."""
+    return suite.partition(":")[0] in suites.names()
 
 
 def measure_suite(
@@ -183,37 +211,20 @@ def measure_suite(
     See `BenchRequest`.
     """
     suites.get(options.suite)  # raises what is wrong with it, before anything else is done
-    length = run.length
-    if options.streams is not None:
-        streams = make_axis("streams", [str(options.streams)], option="--streams")
-        grid = make_grid([*grid.axes, streams], product=grid.product)
-    named = options.suite.partition(":")[0] in suites.names()
-    if not named and options.scale_factor is not None:
-        raise UsageError(
-            f"--sf: the tables of {options.suite} are your own and have no scale factor; leave it "
-            "out"
-        )
-    scale_factor = _SCALE_FACTOR if options.scale_factor is None else options.scale_factor
-    prepare_output(run, scale_factor if named else None)
+    request = replace(
+        suite_request(options, targets, grid),
+        choices=choices or {},
+        decompose=decompose,
+        instances=instances,
+        resumes=run.output if run.resume else None,
+        length=run.length,
+        warmups=run.warmup,
+        query_limit_s=run.query_limit,
+    )
+    prepare_output(run, request.scale_factor if _is_named(options.suite) else None)
     host = LocalHost()
     with terminate_is_interrupt():
         machine = machine or machine_for()
-        request = BenchRequest(
-            targets=targets,
-            suite=options.suite,
-            scale_factor=scale_factor,
-            grid=grid,
-            choices=choices or {},
-            decompose=decompose,
-            instances=instances,
-            base=options.base,
-            resumes=run.output if run.resume else None,
-            queries=options.queries,
-            length=length,
-            warmups=run.warmup,
-            query_limit_s=run.query_limit,
-            command=shlex.join(["atoll", *sys.argv[1:]]),
-        )
         with preparation() as progress:
             job = make_job(request, host=host, machine=machine, progress=progress)
         print_changes(job.changes, job.header.entrants[0].engine, options.base)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 _MOST_LINE_BYTES = 64 << 20
 _LAST_WORDS_BYTES = 4096
+_LONGEST_MS = 2**31 - 1  # that poll(2) can wait
 # The time that a child gets to end by itself after its stdin has ended.
 _FAREWELL_S = 0.2
 
@@ -68,7 +69,7 @@ class LocalConversation:
         poll.register(self._from, select.POLLIN)
         while b"\n" not in pieces[-1]:
             left_ms = max(0, round((deadline - time.monotonic()) * 1000))
-            if not poll.poll(left_ms):
+            if not poll.poll(min(left_ms, _LONGEST_MS)):
                 self._rest = b"".join(pieces)
                 raise TimeoutError(f"no answer within {timeout_s:.1f} s")
             piece = os.read(self._from.fileno(), 1 << 16)

@@ -14,13 +14,14 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from atoll.host.procfs import Stat, parse_stat
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SETTLE_S = 0.1  # the time that a child of an ended command gets to end too
+_LOOK_S = 0.1  # how often the size of the output is looked at
 _GRACE_S = 1.0
 _POLL_S = 0.01
 _EXEC_FAILED = 127
@@ -40,22 +41,30 @@ class Stopped(Exception):
     """The caller was asked to stop; the command was ended."""
 
 
+class TooMuchOutput(Exception):
+    """The command was ended before its output filled the memory."""
+
+
 def run_measured(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
     descriptors: tuple[int, int, int],
     limit_s: float,
+    most_bytes: int,
     stop_fd: int,
 ) -> Measurement:
-    """`descriptors`: the command's stdin, stdout and stderr. `stop_fd`: when it can be read, the
-    command is ended. Raises TimeoutError, Stopped."""
+    """`descriptors`: the command's stdin, and files for its stdout and stderr, of `most_bytes` at
+    most each. `stop_fd`: when it can be read, the command is ended. Raises TimeoutError, Stopped,
+    TooMuchOutput."""
     started = time.monotonic()
     pid = os.fork()
     if pid == 0:
         _become(argv, env, descriptors)
     try:
-        _wait(pid, started + limit_s, stop_fd)
+        for _ in _looks(pid, started + limit_s, stop_fd):
+            if max(os.fstat(file).st_size for file in descriptors[1:]) > most_bytes:
+                raise TooMuchOutput
         seconds = time.monotonic() - started
     except BaseException:
         end_descendants()
@@ -73,14 +82,19 @@ def run_measured(
 
 
 def end_descendants() -> None:
-    """End and reap every descendant of this process: SIGTERM, and SIGKILL after a second."""
-    late_s, asked = time.monotonic() + _GRACE_S, set[int]()
-    while below := descendants():
+    """End and reap every descendant of this process: SIGTERM, and SIGKILL after a second. One of
+    another user, such as what sudo has started, is left."""
+    late_s, asked, foreign = time.monotonic() + _GRACE_S, set[int](), set[int]()
+    while below := descendants().keys() - foreign:
         late = time.monotonic() >= late_s
         for pid in below:
             if late or pid not in asked:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
+                try:
                     os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+                except ProcessLookupError:
+                    pass
+                except PermissionError:
+                    foreign.add(pid)
             asked.add(pid)
         _reap()
         time.sleep(_POLL_S)
@@ -114,26 +128,30 @@ def _become(argv: Sequence[str], env: Mapping[str, str], descriptors: tuple[int,
             file.write(_PREFERRED_VICTIM)
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
-        os.closerange(3, 256)
         os.execve(argv[0], list(argv), dict(env))
     finally:
         os._exit(_EXEC_FAILED)
 
 
-def _wait(pid: int, until: float, stop_fd: int) -> None:
+def _looks(pid: int, until: float, stop_fd: int) -> Iterator[None]:
+    """Yields now and then until the child has ended. Raises Stopped, TimeoutError."""
     descriptor = os.pidfd_open(pid)
     try:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         poll.register(stop_fd, select.POLLIN)
-        left_ms = max(0, round((until - time.monotonic()) * 1000))
-        ready = [ready for ready, _ in poll.poll(left_ms)]
+        while True:
+            left_s = until - time.monotonic()
+            ready = [ready for ready, _ in poll.poll(1000 * max(0.0, min(_LOOK_S, left_s)))]
+            if stop_fd in ready:
+                raise Stopped
+            if ready:
+                return
+            if left_s <= 0:
+                raise TimeoutError
+            yield
     finally:
         os.close(descriptor)
-    if stop_fd in ready:
-        raise Stopped
-    if not ready:
-        raise TimeoutError
 
 
 def _still_there() -> tuple[str, ...]:

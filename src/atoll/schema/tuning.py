@@ -1,4 +1,4 @@
-"""What `atoll tune` found for one command on one machine. Format `atoll/tuning` 1.
+"""What `atoll tune` found for a command, or a suite on an engine. Format `atoll/tuning` 1.
 
 A setting names the factors that differ from the command as it was started before, with their
 values; `{}` is the baseline. Gains are ratios of the metric in one block, so that more than 1 is
@@ -9,6 +9,7 @@ behind by halving, and have no verdict. All verdicts together are wrong with a c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
@@ -25,6 +26,11 @@ class Verdict(StrEnum):
     WORSE = "worse"
     SAME = "same"  # the whole interval is within the margin
     CANNOT_TELL = "cannot tell"
+
+
+def setting_words(setting: Mapping[str, str]) -> str:
+    """For people."""
+    return " ".join(f"{name}={value}" for name, value in setting.items()) or "baseline"
 
 
 class Effect(Record):
@@ -47,15 +53,16 @@ class Run(Record):
     block: int
     setting: dict[str, str]
     seconds: float
-    cpu_s: float
-    rss_bytes: int
+    cpu_s: float | None  # None, as the next: of an engine
+    rss_bytes: int | None
     cost: float  # the metric; a larger-is-better one is inverted
 
 
 class Tuning(Record):
     format: Literal["atoll/tuning"] = "atoll/tuning"
     version: Literal[1] = 1
-    command: tuple[str, ...] = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)  # of an engine: what starts it
+    suite: str = ""  # what ran on an engine; empty: the command itself ran
     metric: str
     machine: Summary
     machine_id: str
@@ -67,7 +74,7 @@ class Tuning(Record):
     effects: tuple[Effect, ...]  # one for each factor, then their combination
     dropped: tuple[Effect, ...]
     best: dict[str, str]  # {}: leave it
-    prefix: str  # what to write before the command; empty: nothing
+    prefix: str  # what to write before the command, or behind an engine's; empty: nothing
     knobs: dict[str, str]  # system-wide switches of the best setting
     left_out: tuple[LeftOut, ...]
     cautions: tuple[str, ...]

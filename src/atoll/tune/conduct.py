@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
@@ -20,11 +19,10 @@ from atoll.schema.span import span
 from atoll.schema.tuning import LeftOut, Run
 from atoll.tune import search
 from atoll.tune.factors import Factor, Recipe
-from atoll.tune.metric import Metric
-from atoll.tune.runs import EMPTY, NoEnd, Ran, RunFault, Runs
+from atoll.tune.metric import Metric, Ran
+from atoll.tune.runs import NoEnd, RunFault, Runs
 
 SHORTEST_S = 0.1
-_START_S = 0.01  # about what the start of a run costs beside the run itself
 _BUSY_SHARE = 0.1  # of the CPUs' time, by other programs or the hypervisor
 _WILD_SPREAD = 0.2  # between the quartiles, as a share of the median
 
@@ -35,12 +33,13 @@ Watch = Callable[[search.Block, int, float], None]  # the block, its number, the
 class Work:
     """What is to be tuned, and by what."""
 
-    command: Sequence[str]
+    name: str
     metric: Metric
     factors: Sequence[Factor]
     recipe: Callable[[search.Setting], Recipe]
     time_s: float
-    stdin: str = EMPTY
+    start: Callable[[str], Runs]  # with the journal's folder if switches are turned, else ''
+    if_short: str  # what to do if a run is too short to measure
 
 
 @dataclass(slots=True)
@@ -62,18 +61,10 @@ def conduct(host: Host, work: Work, folder: JournalFolder, watch: Watch) -> Foun
         return Found(search.Outcome((), (), search.BASELINE, 0))
     knobs = [one for one in work.factors if one.values and one.reach is Reach.SYSTEM]
     cautions: list[str] = []
-    before: dict[str, str] = {}
-    if knobs:
-        cautions += filter(None, [switches.restore(host, folder)])
-        axes = [Axis(f"{KNOB}{one.tuner}", (one.current, *one.values)) for one in knobs]
-        before = switches.present_values(axes, host, folder)
+    axes = [Axis(f"{KNOB}{one.tuner}", (one.current, *one.values)) for one in knobs]
+    before = switches.present_values(axes, host, folder)
     with contextlib.ExitStack() as held:
-        runs = Runs(
-            host,
-            work.command,
-            stdin=work.stdin,
-            knobs_folder=str(folder.folder) if knobs else "",
-        )
+        runs = work.start(str(folder.folder) if knobs else "")
         held.callback(runs.end)
         turn = held.enter_context(switches.turning(before, host, folder, cautions.append))
         conductor = _Conductor(host, work, runs, before, turn)
@@ -96,7 +87,7 @@ class _Conductor:
         self._slowest_s = work.time_s
         self._digest = ""  # of the output of every baseline run; empty: they differ
         self._failed: dict[search.Setting, str] = {}
-        self._busy: list[float] = []  # share of each block
+        self._busy: list[float] = []  # share of other programs in each block
         self._made: list[Run] = []
 
     def conduct(self, steps: search.Search, least_runs: int, watch: Watch) -> Found:
@@ -118,38 +109,37 @@ class _Conductor:
 
     def _try_out(self, least_runs: int) -> None:
         """Two runs of the baseline: whether it can be measured, and in the time that there is."""
-        name = shlex.join(self._work.command)
+        name = self._work.name
         try:
-            first, second = (self._baseline(self._work.time_s) for _ in range(2))
+            first = self._baseline()
+            began_s = self._host.monotonic()
+            second = self._baseline()
         except NoEnd as fault:
             raise UsageError(f"{name}: {fault}; give it less work, or a longer --time") from None
         except RunFault as fault:
             raise UsageError(f"{name}: {fault}") from None
         except ValueError as fault:
             raise UsageError(f"--metric {self._work.metric.name}: {fault}") from None
-        if self._work.metric.name == "time" and second.seconds < SHORTEST_S:
+        if self._work.metric.name in ("time", "throughput") and second.seconds < SHORTEST_S:
             raise UsageError(
                 f"{name}: takes {second.seconds:.3f} s, too short to measure; give it more work, "
-                f"at least {SHORTEST_S:g} s{self._no_stdin()}"
+                f"at least {SHORTEST_S:g} s{self._work.if_short}"
             )
         self._digest = first.digest if first.digest == second.digest else ""
         self._slowest_s = max(first.seconds, second.seconds)
-        needed_s = least_runs * (second.seconds + _START_S)
+        now_s = self._host.monotonic()
+        needed_s = least_runs * (now_s - began_s)
         if needed_s > self._left_s:
-            spent_s = self._host.monotonic() - self._started_s
             raise UsageError(
-                f"{name}: takes {second.seconds:.1f} s, and {least_runs} runs are the least; "
-                f"give --time {span(1.2 * (needed_s + spent_s)).replace(' ', '')}, "
+                f"{name}: takes {now_s - began_s:.1f} s, and {least_runs} runs are the least; "
+                f"give --time {span(1.2 * (needed_s + now_s - self._started_s)).replace(' ', '')}, "
                 "or fewer --factors"
             )
 
-    def _no_stdin(self) -> str:
-        return "" if self._work.stdin != EMPTY else " (its stdin is empty; '< FILE' gives it one)"
-
-    def _baseline(self, limit_s: float) -> Ran:
+    def _baseline(self) -> Ran:
         """Raises RunFault, and ValueError if the metric is not in its output."""
-        ran = self._runs.run(self._recipe(search.BASELINE), limit_s=limit_s)
-        self._cost(ran)
+        ran = self._runs.run(self._recipe(search.BASELINE), limit_s=self._work.time_s)
+        self._work.metric.cost(ran)
         return ran
 
     def _recipe(self, setting: search.Setting) -> Recipe:
@@ -157,23 +147,21 @@ class _Conductor:
         self._turn(self._before | recipe.knobs)
         return recipe
 
-    def _cost(self, ran: Ran) -> float:
-        return self._work.metric.cost(
-            seconds=ran.seconds, rss_bytes=ran.rss_bytes, output=ran.output
-        )
-
     def _block(self, block: search.Block, number: int) -> search.Measured:
-        started_s, before, own_s = self._host.monotonic(), cpu_times(self._host), 0.0
+        started_s, before = self._host.monotonic(), cpu_times(self._host)
+        own_s = 0.0
+        idle: list[float] = []
         costs: dict[search.Setting, float] = {}
         for setting in block.settings:
             try:
                 ran = self._runs.run(self._recipe(setting), limit_s=5 * self._slowest_s + 5)
                 self._compare(setting, ran)
-                costs[setting] = self._cost(ran)
+                costs[setting] = self._work.metric.cost(ran)
             except (RunFault, ValueError) as fault:
                 self._fail(setting, str(fault))
                 continue
-            own_s += ran.cpu_s
+            own_s += ran.cpu_s or 0.0
+            idle += [] if ran.idle_share is None else [ran.idle_share]
             self._made.append(
                 Run(
                     block=number,
@@ -185,7 +173,9 @@ class _Conductor:
                 )
             )
         after = cpu_times(self._host)
-        if total := after.total - before.total:
+        if idle:
+            self._busy.append(1 - min(idle))
+        elif total := after.total - before.total:
             own = own_s * os.sysconf("SC_CLK_TCK")
             others = after.busy + after.steal - before.busy - before.steal - own
             self._busy.append(others / total)
@@ -200,8 +190,7 @@ class _Conductor:
 
     def _fail(self, setting: search.Setting, why: str) -> None:
         if setting == search.BASELINE:
-            name = shlex.join(self._work.command)
-            raise CheckFailed(f"{name}: {why}, and ran well before; nothing was decided")
+            raise CheckFailed(f"{self._work.name}: {why}, and ran well before; nothing was decided")
         self._failed[setting] = why
 
     def _found(self, outcome: search.Outcome) -> Found:

@@ -9,7 +9,7 @@ from atoll.advice.allocators import allocators
 from atoll.advice.situation import Situation
 from atoll.schema.advice import Advice, Evidence, Line, Reach, SubjectKind, Supported, Workload
 from atoll.schema.text import plural
-from atoll.schema.tuning import Effect, LeftOut, Run, Tuning, Verdict
+from atoll.schema.tuning import Effect, LeftOut, Run, Tuning, Verdict, setting_words
 from atoll.tune import search
 from atoll.tune.factors import Factor, Recipe
 from atoll.tune.metric import Metric
@@ -19,6 +19,7 @@ def tuning(
     outcome: search.Outcome,
     *,
     command: Sequence[str],
+    suite: str,
     metric: Metric,
     situation: Situation,
     kernel: str,
@@ -30,6 +31,7 @@ def tuning(
 ) -> Tuning:
     return Tuning(
         command=tuple(command),
+        suite=suite,
         metric=metric.words,
         machine=situation.machine.summary,
         machine_id=situation.machine.machine_id,
@@ -41,7 +43,7 @@ def tuning(
         effects=tuple(map(_effect, outcome.effects)),
         dropped=tuple(map(_effect, outcome.dropped)),
         best=dict(outcome.best),
-        prefix=best.prefix,
+        prefix=best.prefix or best.options,
         knobs=best.knobs,
         left_out=tuple(left_out),
         cautions=tuple(cautions),
@@ -77,10 +79,10 @@ def plan(
 
 def says(effect: Effect) -> str:
     """'malloc=tbbmalloc: 1.62 [1.55, 1.70], better (18 blocks)'."""
-    setting = " ".join(f"{name}={value}" for name, value in effect.setting.items())
     interval = "" if effect.low is None else f" [{effect.low:.2f}, {effect.high:.2f}]"
     verdict = f", {effect.verdict}" if effect.verdict else ""
-    return f"{setting}: {effect.gain:.2f}{interval}{verdict} ({plural(effect.blocks, 'block')})"
+    gain = f"{effect.gain:.2f}{interval}{verdict} ({plural(effect.blocks, 'block')})"
+    return f"{setting_words(effect.setting)}: {gain}"
 
 
 def _line(factor: Factor, found: Tuning, recipe: Callable[[search.Setting], Recipe]) -> Line:

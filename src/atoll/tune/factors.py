@@ -16,7 +16,7 @@ from atoll.advice.rule import ABSENT, Setting, deciding, prefix
 from atoll.advice.situation import Situation
 from atoll.advice.system_rules import TUNERS
 from atoll.errors import UsageError
-from atoll.schema.advice import PreloadEffect, Reach
+from atoll.schema.advice import PreloadEffect, Reach, SubjectKind
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.plan import Placement
 from atoll.tune import search
@@ -39,16 +39,25 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a command is started with a setting."""
+    """How a command, or an engine, is started with a setting."""
 
     flags: tuple[str, ...] = ()  # of atoll-exec
     environment: tuple[str, ...] = ()  # NAME=VALUE
+    axes: dict[str, str] = field(default_factory=dict)  # of an engine's plan, as `bench` has them
     knobs: dict[str, str] = field(default_factory=dict)  # system-wide
 
     @property
     def prefix(self) -> str:
         """What a person writes before the command; empty for nothing."""
         return prefix([Setting(self.flags, self.environment)])
+
+    @property
+    def options(self) -> str:
+        """Of `atoll up`; empty if only a plan file can say it."""
+        if "cores" in self.axes:
+            return ""
+        words = (f"--{axis} {value}" for axis, value in self.axes.items())
+        return " ".join(words).replace("--smt on", "--smt")
 
 
 def factors(names: Sequence[str], situation: Situation) -> tuple[Factor, ...]:
@@ -76,16 +85,19 @@ def recipe(setting: search.Setting, found: Sequence[Factor], situation: Situatio
         for name, value in setting
         if name in _PROCESS_TUNERS and by_name[name].reach is Reach.PROCESS
     ]
+    knobs = {
+        by_name[name].tuner: value for name, value in setting if by_name[name].reach is Reach.SYSTEM
+    }
+    if situation.subject.kind is SubjectKind.ENGINE:
+        axes = {option.removeprefix("--"): value for one in made for option, value in [one.options]}
+        axes |= {_AXES[name]: value for name, value in setting if name in _AXES}
+        return Recipe(axes=axes, knobs=knobs)
     if "smt" in values or "workers" in values:
         made.append(Setting(flags=("-C", format_cpulist(_cpus(situation, values)))))
     return Recipe(
         flags=tuple(word for one in made for word in one.flags),
         environment=tuple(word for one in made for word in one.environment),
-        knobs={
-            by_name[name].tuner: value
-            for name, value in setting
-            if by_name[name].reach is Reach.SYSTEM
-        },
+        knobs=knobs,
     )
 
 
@@ -183,8 +195,11 @@ def _smt(s: Situation) -> Factor:
     several = any(len(cpus) > 1 for cpus in _cores(s))
     title = "hardware threads of each core that it may use"
     if not several:
-        why = "each core has one thread that the command may use"
+        why = "each core has one thread that it may use"
         return Factor("smt", "smt", title, Reach.PROCESS, "off", why_none=why)
+    if s.subject.kind is SubjectKind.ENGINE:  # plans use one thread of each core
+        risk = "threads of one core share its caches"
+        return Factor("smt", "smt", title, Reach.PROCESS, "off", ("on",), risk=risk)
     risk = "a program that counts its CPUs starts half as many threads"
     return Factor("smt", "smt", title, Reach.PROCESS, "on", ("off",), risk=risk)
 
@@ -204,7 +219,9 @@ def _cores(s: Situation) -> list[tuple[int, ...]]:
     chiplet = {core: one.index for one in s.machine.chiplets for core in one.cores}
     last = len(s.machine.chiplets)
     cores = sorted(s.machine.cores, key=lambda core: (chiplet.get(core.index, last), core.index))
-    found = (tuple(cpu for cpu in core.pus if cpu in s.subject.cpus) for core in cores)
+    is_engine = s.subject.kind is SubjectKind.ENGINE
+    own = set(s.machine.allowed.pus) if is_engine else s.subject.cpus
+    found = (tuple(cpu for cpu in core.pus if cpu in own) for core in cores)
     return [cpus for cpus in found if cpus]
 
 
@@ -224,4 +241,5 @@ FACTORS: dict[str, Callable[[Situation], Factor]] = {
     "smt": _smt,
     "workers": _workers,
 }
+_AXES = {"smt": "smt", "workers": "cores"}
 _PROCESS_TUNERS = {"malloc": MALLOC, "placement": THREADS, "memory": MEMORY, "thp": THP}

@@ -8,34 +8,59 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from atoll.errors import UsageError
+from atoll.stats.tails import percentile
 
 _MORE = {"throughput": True, "p99": False, "time": False, "rss": False}
+_TAIL = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run that ended well: of a command, or a pass of queries on an engine."""
+
+    seconds: float
+    cpu_s: float | None = None  # None, as the others: not known of an engine
+    rss_bytes: int | None = None
+    digest: str = "checked"  # of a command's stdout; of queries the answers were checked
+    output: str = ""  # the end of its stdout, then of its stderr
+    latencies_s: Sequence[float] = ()  # of the queries
+    idle_share: float | None = None  # of the machine just before a pass
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    name: str  # 'time', 'rss', or as the user gave it
+    name: str  # 'time', 'rss', 'throughput', 'p99', or as the user gave it
+    words: str  # for people
     pattern: re.Pattern[str] | None = None
     more_is_better: bool = False
 
-    @property
-    def words(self) -> str:
-        """For people."""
-        if self.pattern is None:
-            return {"time": "time", "rss": "peak memory"}[self.name]
-        better = "more" if self.more_is_better else "less"
-        return f"{self.name} ({better} is better)"
+    def cost(self, ran: Ran) -> float:
+        """Raises ValueError if the run has no such number."""
+        if self.pattern is not None:
+            return self._read(ran.output, self.pattern)
+        if self.name == "rss":
+            assert ran.rss_bytes is not None
+            return float(ran.rss_bytes)
+        if self.name == "throughput":
+            return ran.seconds / len(ran.latencies_s)
+        if self.name == "p99":
+            found = percentile(ran.latencies_s, _TAIL)
+            if found is None:
+                raise ValueError(
+                    f"a pass has {len(ran.latencies_s)} queries, and the 99th percentile needs "
+                    "100; give more --streams"
+                )
+            return found
+        return ran.seconds
 
-    def cost(self, *, seconds: float, rss_bytes: int, output: str) -> float:
-        """Raises ValueError if the output has no such number."""
-        if self.pattern is None:
-            return seconds if self.name == "time" else float(rss_bytes)
-        found = list(self.pattern.finditer(output))
+    def _read(self, output: str, pattern: re.Pattern[str]) -> float:
+        found = list(pattern.finditer(output))
         if not found:
-            raise ValueError(f"its output has nothing that matches {self.pattern.pattern!r}")
+            raise ValueError(f"its output has nothing that matches {pattern.pattern!r}")
         text = found[-1][1] or ""
         try:
             value = float(text.replace(",", ""))
@@ -47,19 +72,35 @@ class Metric:
 
 
 def parse_metric(text: str) -> Metric:
-    """'time', 'rss', 'REGEX' (more is better), or 'NAME=REGEX' with NAME throughput, p99, time or
-    rss, which says whether more is better. Raises UsageError."""
+    """A command's: 'time', 'rss', 'REGEX' (more is better), or 'NAME=REGEX' with NAME throughput,
+    p99, time or rss, which says whether more is better. Raises UsageError."""
     if text in ("time", "rss"):
-        return Metric(text)
+        return Metric(text, {"time": "time", "rss": "peak memory"}[text])
     name, sign, pattern = text.partition("=")
-    if name in _MORE and sign:
-        return Metric(text, _compiled(pattern, text), _MORE[name])
     if text in _MORE:
         raise UsageError(
             f"--metric {text}: only the command's output says what it is; give a regular "
             f"expression with the number in its first group: --metric '{text}=NAME: ([0-9.]+)'"
         )
-    return Metric(text, _compiled(text, text), more_is_better=True)
+    if name not in _MORE or not sign:
+        name, pattern = "throughput", text
+    better = "more" if _MORE[name] else "less"
+    return Metric(text, f"{text} ({better} is better)", _compiled(pattern, text), _MORE[name])
+
+
+def parse_pass_metric(text: str) -> Metric:
+    """A pass's: 'time', 'throughput' or 'p99'. Raises UsageError."""
+    words = {
+        "time": "time of a pass",
+        "throughput": "queries per second",
+        "p99": "99th percentile of the queries' times",
+    }
+    if text in words:
+        return Metric(text, words[text])
+    why = "is no metric of a suite"
+    if text == "rss":
+        why = "the processes of an engine share memory, so their peaks cannot be added"
+    raise UsageError(f"--metric {text}: {why}; choose from {', '.join(words)}")
 
 
 def _compiled(pattern: str, text: str) -> re.Pattern[str]:

@@ -24,10 +24,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from atoll.host.measured import Stopped, end_descendants, run_measured
+from atoll.host.measured import Stopped, TooMuchOutput, end_descendants, run_measured
 from atoll.host.reaper import become_subreaper
 
 _TAIL_BYTES = 1 << 16
+MOST_OUTPUT_BYTES = 1 << 28  # it is kept in memory, so that no disk slows the command
 
 
 def main() -> None:
@@ -52,10 +53,13 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             env=request["env"],
             descriptors=(given, out, err),
             limit_s=request["limit_s"],
+            most_bytes=MOST_OUTPUT_BYTES,
             stop_fd=0,
         )
     except Stopped:
         return {"fault": "stopped"}
+    except TooMuchOutput:
+        return {"fault": "too much output"}
     except TimeoutError:
         return {"fault": "no end", "stderr": _tail(err)}
     else:

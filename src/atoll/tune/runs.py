@@ -1,36 +1,28 @@
-"""Runs the command with a setting, and says what is wrong with a run."""
+"""Runs the command with a setting, and says what is wrong with a run. `EngineRuns` runs queries."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import stat
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Protocol
 
 from atoll.errors import EngineFailed, UsageError
-from atoll.host.api import Host
+from atoll.host.api import Conversation, Host
 from atoll.host.caller import environment
 from atoll.host.programs import find_program
 from atoll.schema.text import first_line, one_line
 from atoll.supervise.interrupts import shielded
 from atoll.tune.factors import Recipe, parted
+from atoll.tune.metric import Ran
+from atoll.tune.runner import MOST_OUTPUT_BYTES
 
 EMPTY = os.devnull
 _ANSWER_S = 30.0  # longer than the runner needs to end a command
 _LAST_WORDS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """A run that ended by itself with status 0 and left nothing behind."""
-
-    seconds: float
-    cpu_s: float
-    rss_bytes: int
-    digest: str  # of its stdout
-    output: str  # the end of its stdout, then of its stderr
 
 
 class RunFault(Exception):
@@ -41,8 +33,24 @@ class NoEnd(RunFault):
     """A run that took longer than it may."""
 
 
-class Runs:
-    """The runner process. `knobs_folder`: what it restores if this process is killed; or empty."""
+class Runs(Protocol):
+    def run(self, recipe: Recipe, *, limit_s: float) -> Ran:
+        """Raises RunFault."""
+        ...
+
+    def end(self) -> None:
+        """End all that was started."""
+        ...
+
+
+def start_runner(host: Host, knobs_folder: str = "") -> Conversation:
+    """`knobs_folder`: of the journal whose switches it restores if this process is killed."""
+    argv = [sys.executable, "-P", "-m", "atoll.tune.runner"]
+    return host.converse([*argv, *filter(None, [knobs_folder])], env=environment())
+
+
+class CommandRuns:
+    """The `Runs` of a command. Each ends by itself with status 0 and leaves nothing behind."""
 
     def __init__(
         self, host: Host, command: Sequence[str], *, stdin: str, knobs_folder: str = ""
@@ -51,11 +59,9 @@ class Runs:
         self._stdin = stdin
         self._launcher = _launcher()
         self._own[:1] = [self._launcher] if self._own else []
-        argv = [sys.executable, "-P", "-m", "atoll.tune.runner"]
-        self._runner = host.converse([*argv, *filter(None, [knobs_folder])], env=environment())
+        self._runner = start_runner(host, knobs_folder)
 
     def run(self, recipe: Recipe, *, limit_s: float) -> Ran:
-        """Raises RunFault."""
         added = dict(pair.split("=", 1) for pair in recipe.environment)
         request = {
             # Also without flags, so that every setting pays for the same start.
@@ -74,7 +80,6 @@ class Runs:
         return _checked(answer, limit_s)
 
     def end(self) -> None:
-        """End the command and all that it has started."""
         with shielded():
             with contextlib.suppress(EOFError, BrokenPipeError, TimeoutError):
                 self._runner.send("{}")
@@ -87,22 +92,29 @@ class Runs:
         return one_line(self._runner.last_words()[-_LAST_WORDS:]) or "it was killed"
 
 
-def stdin_path() -> str:
-    """What every run reads from its start: a file that is redirected to this process; otherwise
-    nothing, since a pipe or a terminal can be read only once."""
-    import stat
-
+def stdin_path() -> tuple[str, str]:
+    """What every run reads from its start, and a caution. It is the file that is redirected to this
+    process; otherwise nothing, since a pipe or a terminal can be read only once."""
     try:
-        regular = stat.S_ISREG(os.fstat(0).st_mode)
+        mode = os.fstat(0).st_mode
     except OSError:
-        regular = False
-    return f"/proc/{os.getpid()}/fd/0" if regular else EMPTY
+        mode = 0
+    if stat.S_ISREG(mode):
+        return f"/proc/{os.getpid()}/fd/0", ""
+    if stat.S_ISFIFO(mode):
+        return EMPTY, "stdin is a pipe, which can be read only once: every run had an empty one"
+    return EMPTY, ""
 
 
 def _checked(answer: Mapping[str, object], limit_s: float) -> Ran:
     stderr = str(answer.get("stderr", ""))
     if answer.get("fault") == "no end":
         raise NoEnd(f"no end within {limit_s:.0f} s{_last_words(stderr)}")
+    if answer.get("fault") == "too much output":
+        raise RunFault(
+            f"it prints more than {MOST_OUTPUT_BYTES >> 20} MiB, which Atoll would keep in memory; "
+            "let a shell send its output to a file or to /dev/null"
+        )
     status, left = answer["status"], answer["left"]
     assert isinstance(status, int) and isinstance(left, list)
     if status == -9:

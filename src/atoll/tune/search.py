@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
-from atoll.schema.tuning import Verdict
+from atoll.schema.tuning import Verdict, setting_words
 from atoll.stats.paired import Interval
 from atoll.stats.signed_rank import fewest, shift
 
@@ -111,8 +111,7 @@ def best_of(effects: Iterable[Judged]) -> Setting:
 
 
 def words(setting: Setting) -> str:
-    """For people."""
-    return " ".join(f"{name}={value}" for name, value in setting) or "baseline"
+    return setting_words(dict(setting))
 
 
 def judged(setting: Setting, gains: Sequence[float], error: float) -> Judged:
@@ -198,6 +197,8 @@ def _halve(
             break  # the best so far goes on
         for _ in range(blocks):
             here = [one for one in settings if one not in log.failed]
+            if not log.fits(1 + len(here)):
+                break
             yield from log.run([BASELINE, *here], "halving", log.leader(here))
         for name, values in alive.items():
             alive[name] = _better_half(log, values)
@@ -215,6 +216,11 @@ def _better_half(log: _Log, settings: Sequence[Setting], most: int = 0) -> list[
 
 def _judge(log: _Log, settings: Sequence[Setting]) -> Generator[Block, Measured, list[Judged]]:
     favourite = log.leader(settings)
+    early = {
+        one: replace(log.rated(one), verdict=Verdict.CANNOT_TELL)
+        for one in settings
+        if log.gains(one)
+    }
     log.clear()
     error = ERROR / (LOOKS * max(1, len(settings)))
     done: dict[Setting, Judged] = {}
@@ -230,6 +236,7 @@ def _judge(log: _Log, settings: Sequence[Setting]) -> Generator[Block, Measured,
             done |= _decided(log, open_, error)
     rest = [one for one in settings if one not in done and one not in log.failed and log.gains(one)]
     done |= {one: judged(one, log.gains(one), error) for one in rest}
+    done = {one: early[one] for one in early if one not in log.failed} | done
     return [done[one] for one in settings if one in done]
 
 

@@ -16,6 +16,7 @@ from atoll.tune import search
 from atoll.tune.conduct import Found, Work, conduct
 from atoll.tune.factors import Factor, Recipe
 from atoll.tune.metric import parse_metric
+from atoll.tune.runs import EMPTY, CommandRuns
 from tests.parts.faults import fails
 from tests.parts.knobs import BALANCING, Kernel
 from tests.parts.tuning import Answer, FakeRunner, Law
@@ -62,7 +63,10 @@ def tuned(
     time_s: float = 10_000,
     watch: Callable[..., None] = lambda *_: None,
 ) -> Found:
-    work = Work(["prog"], parse_metric(metric), factors or (MALLOC,), recipe, time_s)
+    def start(knobs_folder: str) -> CommandRuns:
+        return CommandRuns(host, ["prog"], stdin=EMPTY, knobs_folder=knobs_folder)
+
+    work = Work("prog", parse_metric(metric), factors or (MALLOC,), recipe, time_s, start, "")
     return conduct(host, work, folder, watch)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from atoll.errors import UsageError
-from atoll.tune.metric import parse_metric
+from atoll.tune.metric import Ran, parse_metric, parse_pass_metric
 from tests.parts.faults import fails
 
 
 def cost(metric: str, output: str = "") -> float:
-    return parse_metric(metric).cost(seconds=2.0, rss_bytes=4096, output=output)
+    return parse_metric(metric).cost(Ran(seconds=2.0, rss_bytes=4096, output=output))
 
 
 def test_time_and_memory_are_measured() -> None:
@@ -42,3 +42,21 @@ def test_an_output_without_a_positive_number_is_a_fault(output: str) -> None:
 def test_what_cannot_be_read_is_refused(metric: str) -> None:
     with fails(UsageError, metric=metric):
         parse_metric(metric)
+
+
+def test_a_pass_has_a_time_a_throughput_and_with_enough_queries_a_99th_percentile() -> None:
+    def cost(metric: str, queries: int) -> float:
+        latencies_s = [number / 100 for number in range(1, queries + 1)]
+        return parse_pass_metric(metric).cost(Ran(seconds=4.0, latencies_s=latencies_s))
+
+    assert cost("time", 8) == 4.0
+    assert cost("throughput", 8) == 0.5
+    assert cost("p99", 200) == 1.98
+    with pytest.raises(ValueError, match="99 queries"):
+        cost("p99", 99)
+
+
+@pytest.mark.parametrize("metric", ["rss", "tps = (.*)"])
+def test_a_pass_has_no_other_metric(metric: str) -> None:
+    with fails(UsageError, metric=metric):
+        parse_pass_metric(metric)

@@ -15,30 +15,32 @@ from pathlib import Path
 import pytest
 
 from atoll.host.local import LocalHost
+from atoll.host.measured import end_descendants
 from atoll.tune.factors import Recipe
-from atoll.tune.runs import EMPTY, Ran, RunFault, Runs
+from atoll.tune.metric import Ran
+from atoll.tune.runs import EMPTY, CommandRuns, RunFault
 
 # A daemon: a session of its own, its parent ended, no descriptor of ours.
 DAEMON = "setsid sh -c 'echo $$ > {path}; exec sleep 600' > /dev/null 2>&1 < /dev/null & sleep 0.2"
 
 
 @pytest.fixture
-def ended() -> Iterator[list[Runs]]:
-    made: list[Runs] = []
+def ended() -> Iterator[list[CommandRuns]]:
+    made: list[CommandRuns] = []
     yield made
     for runs in made:
         runs.end()
 
 
 def shell(
-    ended: list[Runs],
+    ended: list[CommandRuns],
     script: str,
     *,
     stdin: str = EMPTY,
     recipe: Recipe | None = None,
     limit_s: float = 60,
 ) -> Ran:
-    runs = Runs(LocalHost(), ["sh", "-c", script], stdin=stdin)
+    runs = CommandRuns(LocalHost(), ["sh", "-c", script], stdin=stdin)
     ended.append(runs)
     return runs.run(recipe or Recipe(), limit_s=limit_s)
 
@@ -60,40 +62,40 @@ def pid_in(path: Path) -> int:
     return int(path.read_text())
 
 
-def test_a_run_is_measured(ended: list[Runs]) -> None:
+def test_a_run_is_measured(ended: list[CommandRuns]) -> None:
     big = "head -c 40000000 /dev/zero | tail -c 40000000 > /dev/null"
     ran = shell(ended, f"echo words; echo more >&2; {big}")
     assert "words" in ran.output and "more" in ran.output
-    assert ran.seconds > 0 and ran.rss_bytes > 30 << 20
+    assert ran.seconds > 0 and ran.rss_bytes and ran.rss_bytes > 30 << 20
 
 
-def test_a_setting_reaches_the_command(ended: list[Runs]) -> None:
+def test_a_setting_reaches_the_command(ended: list[CommandRuns]) -> None:
     recipe = Recipe(flags=("-C", "0"), environment=("OMP_PROC_BIND=close",))
     ran = shell(ended, "grep Cpus_allowed_list /proc/self/status; env", recipe=recipe)
     assert re.search(r"^Cpus_allowed_list:\s+0$", ran.output, re.MULTILINE)
     assert "OMP_PROC_BIND=close" in ran.output
 
 
-def test_a_setting_decides_over_the_commands_own_atoll_exec(ended: list[Runs]) -> None:
+def test_a_setting_decides_over_the_commands_own_atoll_exec(ended: list[CommandRuns]) -> None:
     own = ["atoll-exec", "--malloc", "system", "--", "sh", "-c", "echo $LD_PRELOAD; nproc"]
-    runs = Runs(LocalHost(), own, stdin=EMPTY)
+    runs = CommandRuns(LocalHost(), own, stdin=EMPTY)
     ended.append(runs)
     assert runs.run(Recipe(flags=("-C", "0")), limit_s=60).output.split() == ["1"]
 
 
-def test_each_run_reads_its_stdin_from_the_start(ended: list[Runs], tmp_path: Path) -> None:
+def test_each_run_reads_its_stdin_from_the_start(ended: list[CommandRuns], tmp_path: Path) -> None:
     path = tmp_path / "input"
     path.write_text("lines\n")
-    runs = Runs(LocalHost(), ["cat"], stdin=str(path))
+    runs = CommandRuns(LocalHost(), ["cat"], stdin=str(path))
     ended.append(runs)
     assert [runs.run(Recipe(), limit_s=60).output.strip() for _ in range(2)] == ["lines"] * 2
 
 
-def test_a_pipe_whose_reader_ends_ends_its_writer(ended: list[Runs]) -> None:
+def test_a_pipe_whose_reader_ends_ends_its_writer(ended: list[CommandRuns]) -> None:
     assert "y" in shell(ended, "yes | head -n 1").output
 
 
-def test_a_daemon_is_named_and_ended(ended: list[Runs], tmp_path: Path) -> None:
+def test_a_daemon_is_named_and_ended(ended: list[CommandRuns], tmp_path: Path) -> None:
     path = tmp_path / "pid"
     with pytest.raises(RunFault, match="sleep"):
         shell(ended, DAEMON.format(path=path))
@@ -101,7 +103,7 @@ def test_a_daemon_is_named_and_ended(ended: list[Runs], tmp_path: Path) -> None:
 
 
 def test_a_command_without_end_is_ended_with_its_children(
-    ended: list[Runs], tmp_path: Path
+    ended: list[CommandRuns], tmp_path: Path
 ) -> None:
     path = tmp_path / "pid"
     with pytest.raises(RunFault, match="no end within"):
@@ -109,15 +111,28 @@ def test_a_command_without_end_is_ended_with_its_children(
     assert gone(pid_in(path))
 
 
+def test_a_command_that_would_fill_the_memory_with_its_output_is_ended(
+    ended: list[CommandRuns], tmp_path: Path
+) -> None:
+    path = tmp_path / "pid"
+    with pytest.raises(RunFault, match="more than 256 MiB"):
+        shell(ended, f"echo $$ > {path}; exec yes")
+    assert gone(pid_in(path))
+
+
+def test_a_time_longer_than_poll_can_wait_is_no_fault(ended: list[CommandRuns]) -> None:
+    assert "word" in shell(ended, "echo word", limit_s=3e6).output
+
+
 @pytest.mark.parametrize(("script", "says"), [("exit 3", "status 3"), ("kill -11 $$", "signal 11")])
-def test_a_failure_says_how(script: str, says: str, ended: list[Runs]) -> None:
+def test_a_failure_says_how(script: str, says: str, ended: list[CommandRuns]) -> None:
     with pytest.raises(RunFault, match=says):
         shell(ended, f"{script}; true")
 
 
 def test_ending_while_the_command_runs_ends_it(tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    runs = Runs(LocalHost(), ["sh", "-c", f"echo $$ > {path}; sleep 600; true"], stdin=EMPTY)
+    runs = CommandRuns(LocalHost(), ["sh", "-c", f"echo $$ > {path}; sleep 600; true"], stdin=EMPTY)
 
     def interrupt() -> None:
         pid_in(path)
@@ -130,14 +145,30 @@ def test_ending_while_the_command_runs_ends_it(tmp_path: Path) -> None:
     assert gone(pid_in(path))
 
 
+def test_a_process_of_another_user_is_left_and_ends_no_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As what sudo has started; root may signal everybody, so the kernel's answer is played."""
+
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError
+
+    with subprocess.Popen(["sleep", "600"]) as child, monkeypatch.context() as patched:
+        patched.setattr(os, "kill", refuse)
+        end_descendants()
+        assert child.poll() is None
+        patched.undo()
+        child.kill()
+
+
 def test_kill_9_leaves_nothing_running(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     script = (
         "from atoll.host.local import LocalHost\n"
         "from atoll.tune.factors import Recipe\n"
-        "from atoll.tune.runs import EMPTY, Runs\n"
+        "from atoll.tune.runs import EMPTY, CommandRuns\n"
         f"argv = ['sh', '-c', {DAEMON.format(path=path) + '; sleep 600; true'!r}]\n"
-        "Runs(LocalHost(), argv, stdin=EMPTY).run(Recipe(), limit_s=600)\n"
+        "CommandRuns(LocalHost(), argv, stdin=EMPTY).run(Recipe(), limit_s=600)\n"
     )
     tune = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
     daemon = pid_in(path)

@@ -130,6 +130,17 @@ def test_the_least_time_is_enough_for_an_interval() -> None:
         assert all(one.interval is not None for one in outcome.effects)
 
 
+def test_without_time_to_judge_a_first_impression_is_shown_as_undecided() -> None:
+    """Values that take far longer than the baseline, which was tried out."""
+    law = Law({("malloc", one): 20.0 for one in MALLOCS["malloc"]}, noise=0.0)
+    outcome = simulated(search(MALLOCS), law, time_s=least_runs(MALLOCS))
+    assert law.runs == 1 + len(MALLOCS["malloc"])
+    (effect,) = outcome.effects
+    assert effect.verdict is Verdict.CANNOT_TELL and effect.interval is None
+    assert effect.gain == pytest.approx(1 / 20)
+    assert len(outcome.dropped) == 3 and outcome.best == BASELINE
+
+
 def test_a_factor_whose_values_all_fail_has_no_effect_and_the_others_have() -> None:
     outcome = simulated(search(TWO), Law({}, noise=0.0), fails=[setting(thp="never")])
     assert [one.setting[0][0] for one in outcome.effects] == ["malloc"]

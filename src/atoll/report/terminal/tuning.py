@@ -7,15 +7,18 @@ import textwrap
 
 from atoll.report.terminal.grid import grid, printed
 from atoll.schema.span import span
-from atoll.schema.tuning import Effect, Tuning, Verdict
+from atoll.schema.tuning import Effect, Tuning, Verdict, setting_words
 from atoll.tune.factors import line
 from atoll.tune.search import Block, words
+
+_NOTHING = "there is nothing to vary here"
+_PLAN_ONLY = "the plan that -o FILE writes, with 'atoll up FILE'"
 
 
 def tuning_text(found: Tuning, *, width: int, colour: bool) -> str:
     """The table of effects, the decision, and how to follow it."""
-    command = shlex.join(found.command)
-    parts = [textwrap.fill(f"{command}: {found.metric}", width)]
+    ran = ", ".join(filter(None, (shlex.join(found.command), found.suite)))
+    parts = [textwrap.fill(f"{ran}: {found.metric}", width)]
     if found.effects or found.dropped:
         rows = grid(header="bold")
         for name in ("SETTING", "GAIN", "INTERVAL", "BLOCKS", "VERDICT"):
@@ -45,8 +48,7 @@ def _cells(one: Effect) -> list[str]:
     if one.low is not None and one.high is not None:
         interval = f"{_ratio(one.low)} to {_ratio(one.high)}"
     verdict = one.verdict.value if one.verdict else "dropped early"
-    setting = " ".join(f"{name}={value}" for name, value in one.setting.items())
-    return [setting, f"{_ratio(one.gain)}x", interval, str(one.blocks), verdict]
+    return [setting_words(one.setting), f"{_ratio(one.gain)}x", interval, str(one.blocks), verdict]
 
 
 def _ratio(value: float) -> str:
@@ -56,7 +58,10 @@ def _ratio(value: float) -> str:
 
 def _said(found: Tuning) -> list[str]:
     said = [_decision(found)]
-    if found.prefix:
+    if found.suite and len(found.best) > len(found.knobs):
+        how = f"{shlex.join(found.command)} {found.prefix}" if found.prefix else _PLAN_ONLY
+        said.append(f"To keep it: {how}")
+    elif found.prefix:
         said.append(f"To keep it: {line(found.command, found.prefix)}")
     if found.knobs:
         asked = " ".join(f"{name}={value}" for name, value in found.knobs.items())
@@ -75,10 +80,10 @@ def _said(found: Tuning) -> list[str]:
 def _decision(found: Tuning) -> str:
     chosen = next((one for one in found.effects if one.setting == found.best), None)
     if chosen is not None and chosen.low is not None:
-        setting = " ".join(f"{name}={value}" for name, value in found.best.items())
-        return f"Best: {setting}, {chosen.gain:.2f}x [{chosen.low:.2f}, {chosen.high:.2f}]."
+        gain = f"{chosen.gain:.2f}x [{chosen.low:.2f}, {chosen.high:.2f}]"
+        return f"Best: {setting_words(found.best)}, {gain}."
     if not found.effects:
-        return "Leave it: there is nothing to vary here."
+        return f"Leave it: {'no other value could be measured' if found.runs else _NOTHING}."
     if any(one.verdict is Verdict.CANNOT_TELL for one in found.effects):
         return "Leave it: no gain was shown; more --time may show one."
     return "Leave it: no setting is better."

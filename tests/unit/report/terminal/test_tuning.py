@@ -6,7 +6,7 @@ import pytest
 
 from atoll.report.terminal.tuning import standing_text, tuning_text
 from atoll.schema.machine import Summary
-from atoll.schema.tuning import Effect, LeftOut, Tuning, Verdict
+from atoll.schema.tuning import Effect, LeftOut, Run, Tuning, Verdict
 from atoll.stats.paired import Interval
 from atoll.tune.search import Block, Judged
 from tests.parts.machines import plain
@@ -77,6 +77,23 @@ def test_a_gain_is_shown_with_its_interval_and_the_way_to_keep_it() -> None:
 )
 def test_leave_it_is_an_answer(effects: tuple[Effect, ...], said: str) -> None:
     assert said in tuning_text(result(*effects), width=80, colour=False)
+
+
+def test_values_that_all_failed_are_not_called_nothing() -> None:
+    run = Run(block=0, setting={}, seconds=1.0, cpu_s=1.0, rss_bytes=1, cost=1.0)
+    found = result().model_copy(update={"runs": (run,)})
+    assert "no other value could be measured" in tuning_text(found, width=80, colour=False)
+
+
+def test_an_engine_is_kept_by_the_options_of_up_or_by_a_plan() -> None:
+    engine = {"command": ("atoll", "up", "duckdb"), "suite": "tpch SF 1, 22 queries in 1 stream"}
+    found = result(MALLOC, malloc="tbbmalloc")
+    by_options = found.model_copy(update=engine | {"prefix": "--malloc tbbmalloc"})
+    text = tuning_text(by_options, width=80, colour=False)
+    assert text.startswith("atoll up duckdb, tpch SF 1, 22 queries in 1 stream: time\n")
+    assert "To keep it: atoll up duckdb --malloc tbbmalloc\n" in text
+    by_plan = found.model_copy(update=engine | {"prefix": ""})
+    assert "-o FILE" in tuning_text(by_plan, width=80, colour=False)
 
 
 @pytest.mark.parametrize(
