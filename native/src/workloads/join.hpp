@@ -9,10 +9,7 @@
 // paper  One table of chains, built without latches: an insertion puts its row in front of its
 //        bucket's chain by one atomic exchange. The chain is an array of row numbers beside the
 //        rows.
-// fast   One table of open addressing, at most half full, that holds the rows themselves: a probe
-//        that hits at once reads one cache line. Probes are made in batches, whose lines are
-//        fetched before they are needed (Chen et al., "Improving Hash Join Performance through
-//        Prefetching", ICDE 2004), from huge pages where the system has them.
+// fast   join_fast.hpp
 #pragma once
 
 #include <algorithm>
@@ -115,43 +112,6 @@ class ChainTable {
   Mapped<std::uint32_t> next_;
 };
 
-class OpenTable {
- public:
-  explicit OpenTable(std::size_t rows)
-      : bits_(bits_of(rows) + 1), slots_(std::size_t{1} << bits_, Pages::kHuge) {}
-
-  // Any number of threads may call it, no more rows than were announced. The key is not negative.
-  void insert(const Record& row) {
-    for (std::size_t at = place(row.key);; at = next(at)) {
-      std::int64_t seen = 0;
-      // Relaxed: nobody reads a slot's value before the loop of insertions has ended.
-      const std::atomic_ref<std::int64_t> key(slots_[at].key);
-      if (key.load(std::memory_order_relaxed) == 0 &&
-          key.compare_exchange_strong(seen, row.key + 1, std::memory_order_relaxed)) {
-        slots_[at].value = row.value;
-        return;
-      }
-    }
-  }
-
-  [[nodiscard]] std::size_t place(std::int64_t key) const { return upper(hash_of(key), bits_); }
-  void prefetch(std::size_t place) const { __builtin_prefetch(&slots_[place]); }
-
-  // Looks from the key's place on.
-  template <class Found>
-  void find(std::size_t place, std::int64_t key, Found&& found) const {
-    for (std::size_t at = place; slots_[at].key != 0; at = next(at)) {
-      if (slots_[at].key == key + 1) found(Record{key, slots_[at].value});
-    }
-  }
-
- private:
-  [[nodiscard]] std::size_t next(std::size_t at) const { return (at + 1) & (slots_.size() - 1); }
-
-  int bits_;
-  Rows slots_;  // a row's key plus 1, as 0 is free, and its value
-};
-
 // Calls join_part(first, last, sink) for the parts of the larger side; each thread has a sink.
 template <class Sink, class Team, class Part>
 std::vector<Sink> joined_parts(Team& team, std::size_t rows, Part join_part) {
@@ -182,34 +142,6 @@ std::vector<Sink> join_paper(Team& team, std::span<const Record> build,
       team, probe.size(), [&](std::size_t first, std::size_t last, Sink& sink) {
         for (const Record& row : probe.subspan(first, last - first)) {
           table.find(row.key, [&](const Record& match) { sink.add(match, row); });
-        }
-      });
-}
-
-template <class Sink, class Team>
-std::vector<Sink> join_fast(Team& team, std::span<const Record> build,
-                            std::span<const Record> probe) {
-  constexpr std::size_t kBatch = 32;  // lines on their way at once; a core has 10 to 48 buffers
-  OpenTable table(build.size());
-  team.shares(build.size(), [&](std::size_t first, std::size_t last) {
-    for (std::size_t row = first; row < last; ++row) {
-      if (row + kBatch < last) table.prefetch(table.place(build[row + kBatch].key));
-      table.insert(build[row]);
-    }
-  });
-  return joined_parts<Sink>(
-      team, probe.size(), [&](std::size_t first, std::size_t last, Sink& sink) {
-        std::size_t places[kBatch];
-        for (std::size_t begin = first; begin < last; begin += kBatch) {
-          const auto batch = probe.subspan(begin, std::min(kBatch, last - begin));
-          for (std::size_t at = 0; at < batch.size(); ++at) {
-            places[at] = table.place(batch[at].key);
-            table.prefetch(places[at]);
-          }
-          for (std::size_t at = 0; at < batch.size(); ++at) {
-            table.find(places[at], batch[at].key,
-                       [&](const Record& match) { sink.add(match, batch[at]); });
-          }
         }
       });
 }

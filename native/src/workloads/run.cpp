@@ -18,7 +18,7 @@
 #include "indexes/btree.hpp"
 #include "indexes/masstree.hpp"
 #include "indexes/skip_list.hpp"
-#include "join.hpp"
+#include "join_fast.hpp"
 #include "locality.hpp"
 #include "need.hpp"
 #include "plain_team.hpp"

@@ -1,9 +1,9 @@
 // W3 and W4, each variant on each team, summed and kept: the answer that sorting gives.
 
-#include "join.hpp"
-
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "indexes/btree.hpp"
 #include "indexes/masstree.hpp"
 #include "indexes/skip_list.hpp"
+#include "join_fast.hpp"
 #include "parts.hpp"
 #include "plain_team.hpp"
 #include "verify.hpp"
@@ -94,6 +95,37 @@ TYPED_TEST(JoinsOn, ByAnIndexRowsWithoutAMatch) {
   this->expect_right_by_all(team, build, probe);
   this->expect_right_by_all(team, build, {});
   this->expect_right_by_all(team, {}, probe);
+}
+
+// Those that lie close, those that do not, and the ends of all numbers.
+TYPED_TEST(JoinsOn, KeysByTheirRange) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  TypeParam team(3);
+  for (const std::int64_t step : {1, 3, 4, 5, 1'000'000}) {
+    for (const std::int64_t least : {std::int64_t{0}, kMost - 499 * step - 1}) {
+      SCOPED_TRACE(std::to_string(least) + " on, step " + std::to_string(step));
+      std::vector<Record> build;
+      std::vector<Record> probe;
+      for (std::int64_t at = 0; at < 500; ++at) build.push_back({least + at * step, at});
+      for (std::int64_t at = 0; at < 3'000; ++at) {
+        probe.push_back({least + at % 500 * step - at % 3, at});
+      }
+      probe.push_back({-1, 1});
+      probe.push_back({kMost, 1});
+      this->expect_right(team, build, probe);
+    }
+  }
+}
+
+// The value that marks a free place in an array is a value like others.
+TYPED_TEST(JoinsOn, AnyValue) {
+  TypeParam team(2);
+  std::vector<Record> build;
+  for (std::int64_t at = 0; at < 100; ++at) build.push_back({at, at});
+  for (const std::int64_t value : {std::int64_t{0}, std::numeric_limits<std::int64_t>::min()}) {
+    build[50].value = value;
+    this->expect_right(team, build, {{50, 1}, {51, 1}});
+  }
 }
 
 TEST(RightJoin, AcceptsTheRightAnswerOnly) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <new>
 #include <span>
@@ -10,9 +11,10 @@
 #include <vector>
 
 #include "groups.hpp"
-#include "join.hpp"
+#include "join_fast.hpp"
 #include "numbering.hpp"
 #include "partitions.hpp"
+#include "plain_team.hpp"
 #include "shared_table.hpp"
 
 namespace atl::workloads {
@@ -110,6 +112,31 @@ TEST(OpenTable, FindsEqualKeysAndNoOthers) {
   EXPECT_EQ(sum(0), 30);
   EXPECT_EQ(sum(7), 30);
   EXPECT_EQ(sum(1), 0);
+}
+
+TEST(KeyRange, IsWithinAsManyKeysAsItHas) {
+  KeyRange range;
+  EXPECT_FALSE(range.within(100));
+  for (const std::int64_t key : {7, -1}) range.add(key);
+  EXPECT_TRUE(range.within(9));
+  EXPECT_FALSE(range.within(8));
+  for (const auto end :
+       {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+    range.add(end);
+  }
+  EXPECT_FALSE(range.within(std::numeric_limits<std::size_t>::max()));
+}
+
+TEST(ByKey, TakesKeysThatLieCloseAndComeOnce) {
+  PlainTeam team(2);
+  const auto taken = [&](const std::vector<Record>& rows) {
+    return by_key(team, std::span<const Record>(rows)).has_value();
+  };
+  EXPECT_TRUE(taken({{5, 1}}));
+  EXPECT_TRUE(taken({{-3, 1}, {4, 0}}));
+  EXPECT_FALSE(taken({{-3, 1}, {5, 0}}));  // nine places for two rows
+  EXPECT_FALSE(taken({{5, 1}, {5, 2}}));
+  EXPECT_FALSE(taken({}));
 }
 
 }  // namespace
