@@ -6,9 +6,9 @@
 // it displaces, is the local table of Cieslewicz and Ross, "Adaptive Aggregation on Chip
 // Multiprocessors" (VLDB 2007), with one slot per hash.
 //
-// O(records) expected. A key with most of the records is one partition's, so one thread answers it:
-// W1 then takes as long as that thread. Memory: 16 bytes a record in W1; in W2 as much only if
-// keys hardly ever come again soon.
+// O(records) expected. W1: keys with more records than one thread should answer are answered by all
+// (heavy_keys.hpp). Memory: 16 bytes a record in W1; in W2 as much only if keys hardly ever come
+// again soon.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "groups.hpp"
+#include "heavy_keys.hpp"
 #include "numbering.hpp"
 #include "partitions.hpp"
 
@@ -32,8 +33,6 @@ struct Answering {
   std::vector<std::int64_t> values;
   std::vector<Record> answers;
 };
-
-using Blocks = std::vector<std::span<const Record>>;
 
 // Twice the median of each key of a partition.
 inline void answer_medians(const Blocks& blocks, Answering& own) {
@@ -82,7 +81,7 @@ inline void answer_counts(const Blocks& blocks, Answering& own) {
 
 // Answers all partitions, of which each thread has written a part, and frees them.
 template <class Team, class Answer>
-Groups answer_partitions(Team& team, std::vector<Partitions*> written, std::size_t groups,
+Groups answer_partitions(Team& team, const std::vector<Partitions*>& written, std::size_t groups,
                          Answer answer) {
   if (written.empty()) return {};
   const std::size_t partitions = written.front()->size();
@@ -90,13 +89,8 @@ Groups answer_partitions(Team& team, std::vector<Partitions*> written, std::size
       team, [=] { return Answering(2 * groups / partitions); });
   team.pieces(partitions, 1, [&](std::size_t first, std::size_t last) {
     auto own = locals.lease();
-    Blocks blocks;
     for (std::size_t partition = first; partition < last; ++partition) {
-      blocks.clear();
-      for (const Partitions* const part : written) {
-        part->blocks(partition, [&](std::span<const Record> block) { blocks.push_back(block); });
-      }
-      answer(blocks, *own);
+      answer(blocks_of(written, partition), *own);
       for (Partitions* const part : written) part->release(partition);
     }
   });
@@ -116,7 +110,10 @@ Groups median_fast(Team& team, std::span<const Record> records, std::size_t grou
   });
   std::vector<Partitions*> written;
   locals.for_each([&](Partitions& own) { written.push_back(&own); });
-  return answer_partitions(team, std::move(written), groups, answer_medians);
+  std::vector<Record> heavy = take_heavy_medians(team, written, records.size());
+  Groups parts = answer_partitions(team, written, groups, answer_medians);
+  parts.push_back(std::move(heavy));
+  return parts;
 }
 
 // Counts of keys, one slot per hash. A displaced key's count goes to its partition.
@@ -161,7 +158,7 @@ Groups count_fast(Team& team, std::span<const Record> records, std::size_t group
     own.flush();
     written.push_back(&own.partitions);
   });
-  return answer_partitions(team, std::move(written), groups, answer_counts);
+  return answer_partitions(team, written, groups, answer_counts);
 }
 
 }  // namespace atl::workloads

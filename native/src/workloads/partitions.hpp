@@ -18,6 +18,8 @@
 
 namespace atl::workloads {
 
+using Blocks = std::vector<std::span<const Record>>;
+
 class Partitions {
  public:
   // 2^bits partitions; bits from 1 to 16.
@@ -75,5 +77,20 @@ class Partitions {
   int bits_;
   std::vector<Part> parts_;
 };
+
+// A partition of which each thread has written a part.
+inline Blocks blocks_of(const std::vector<Partitions*>& written, std::size_t partition) {
+  Blocks blocks;
+  for (const Partitions* const part : written) {
+    part->blocks(partition, [&](std::span<const Record> block) { blocks.push_back(block); });
+  }
+  return blocks;
+}
+
+inline std::size_t records_in(const Blocks& blocks) {
+  std::size_t records = 0;
+  for (const std::span<const Record> block : blocks) records += block.size();
+  return records;
+}
 
 }  // namespace atl::workloads

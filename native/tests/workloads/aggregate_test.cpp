@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -80,6 +82,31 @@ TYPED_TEST(Aggregates, MoreGroupsThanExpectedAndNegativeKeys) {
     EXPECT_TRUE(right_counts(records, count_paper(team, records, 3)));
     EXPECT_TRUE(right_counts(records, count_fast(team, records, 3)));
   });
+}
+
+// Keys that all threads answer: one, some in one partition, equal values, values in order, few
+// distinct ones, the ends of all numbers.
+TYPED_TEST(Aggregates, MediansOfHeavyKeys) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  constexpr std::int64_t kRecords = 100'000;
+  const auto expect_right = [](auto key_of, auto value_of) {
+    std::vector<Record> records;
+    for (std::int64_t at = 0; at < kRecords; ++at) records.push_back({key_of(at), value_of(at)});
+    for (const int threads : {1, 4}) {
+      TypeParam team(threads);
+      team.run([&] { EXPECT_TRUE(right_medians(records, median_fast(team, records, 2'000))); });
+    }
+  };
+  const auto half = [](std::int64_t at) { return at % 2 == 0 ? 7 : at % 2'000; };
+  expect_right(half, [](std::int64_t at) { return static_cast<std::int64_t>(hash_of(at)); });
+  expect_right(half, [](std::int64_t) { return 5; });
+  expect_right(half, [](std::int64_t at) { return at; });
+  expect_right(half,
+               [](std::int64_t at) { return at % 4 == 0 ? Limits::min() / 2 : Limits::max() / 2; });
+  expect_right(half, [](std::int64_t at) { return at < kRecords / 2 ? 1 : 2; });
+  expect_right([](std::int64_t at) { return at % 3; }, [](std::int64_t at) { return -at; });
+  expect_right([](std::int64_t at) { return at % 40; }, [](std::int64_t at) { return at / 7; });
+  expect_right([](std::int64_t) { return -1; }, [](std::int64_t at) { return at * at; });
 }
 
 const std::vector<Record> kThree = {{1, 10}, {2, 5}, {1, 13}};
