@@ -32,19 +32,23 @@ std::int64_t value_from(std::uint64_t random) {
   return static_cast<std::int64_t>(random >> 33);  // below kValues
 }
 
-// floor(i * of / n) for all i < n by one multiplication. The step is rounded up, so the product is
-// too large by less than n / 2^64, which is less than the 1 / n that would reach the next integer,
-// as n < 2^32.
+// floor(i * of / n) for i < 2^32 and of <= n < 2^32 by multiplication. The step is rounded up, so
+// the product is too large by less than i / 2^64, which is less than the 1 / n that would reach the
+// next integer. In halves, as vectors have no product of 128 bits; their sum stays below 2^64.
 class Proportion {
  public:
-  Proportion(std::uint64_t of, std::uint64_t n)
-      : step_(((static_cast<unsigned __int128>(of) << 64) + n - 1) / n) {}
+  Proportion(std::uint64_t of, std::uint64_t n) {
+    const auto step = ((static_cast<unsigned __int128>(of) << 64) + n - 1) / n;
+    upper_ = static_cast<std::uint64_t>(step >> 32);
+    lower_ = static_cast<std::uint32_t>(step);
+  }
   [[nodiscard]] std::uint64_t at(std::uint64_t i) const {
-    return static_cast<std::uint64_t>((step_ * i) >> 64);
+    return (upper_ * i + ((lower_ * i) >> 32)) >> 32;
   }
 
  private:
-  unsigned __int128 step_;  // at most 2^64, times 2^-64
+  std::uint64_t upper_;  // of the step, at most 2^64, times 2^-64
+  std::uint64_t lower_;  // 32 bits
 };
 
 // Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
@@ -58,21 +62,28 @@ class Zipf {
         high_(integral(keys_ + 0.5)),
         squeeze_(2 - inverse(integral(2.5) - weight(2))) {}
 
-  // `uniform()` gives 64 random bits.
-  template <class Uniform>
-  std::uint64_t draw(Uniform&& uniform) const {
-    for (;;) {
-      const double share = static_cast<double>(uniform() >> 11) * 0x1p-53;
-      const double area = high_ + share * (low_ - high_);
-      const double x = inverse(area);
-      const double rank = std::clamp(std::floor(x + 0.5), 1.0, keys_);
-      if (rank - x <= squeeze_ || area >= integral(rank + 0.5) - weight(rank)) {
-        return static_cast<std::uint64_t>(rank) - 1;
-      }
-    }
+  struct Draw {
+    std::uint64_t key;
+    bool sure;  // else another look is needed, which a few draws need
+  };
+  // From 64 random bits; without a branch.
+  [[nodiscard]] Draw draw(std::uint64_t random) const {
+    const double x = inverse(area(random));
+    const double rank = std::min(std::max(std::floor(x + 0.5), 1.0), keys_);
+    return {static_cast<std::uint64_t>(static_cast<std::int64_t>(rank)) - 1, rank - x <= squeeze_};
+  }
+  // Whether a draw that is not sure counts.
+  [[nodiscard]] bool counts(std::uint64_t random, std::uint64_t key) const {
+    const double rank = static_cast<double>(key) + 1;
+    return area(random) >= integral(rank + 0.5) - weight(rank);
   }
 
  private:
+  [[nodiscard]] double area(std::uint64_t random) const {
+    // As a signed number: a conversion that all vectors have.
+    const double share = static_cast<double>(static_cast<std::int64_t>(random >> 11)) * 0x1p-53;
+    return high_ + share * (low_ - high_);
+  }
   static double weight(double x) { return 1 / std::sqrt(x); }
   static double integral(double x) { return 2 * std::sqrt(x) - 2; }
   static double inverse(double area) { return (1 + area / 2) * (1 + area / 2); }
@@ -83,12 +94,70 @@ class Zipf {
   double squeeze_;  // so near the rank no second look is needed
 };
 
+// The loop that makes records, once for any processor and once for AVX-512, which has products of
+// 64 bits: the same records, faster. (GCC's target_clones would need ifuncs, whose
+// resolvers crash under TSan.)
 template <class Key>
-void fill_with(std::uint64_t seed, std::uint64_t first, std::span<Record> out, Key&& key_of) {
-  const Stream values(seed, kValueStream);
-  for (std::size_t at = 0; at < out.size(); ++at) {
+[[gnu::always_inline]] inline void fill_all(const Stream& values, std::uint64_t first,
+                                            std::span<Record> out, const Key& key_of) {
+  Record* const records = out.data();
+  const std::size_t count = out.size();
+  for (std::size_t at = 0; at < count; ++at) {
     const std::uint64_t i = first + at;
-    out[at] = {static_cast<std::int64_t>(key_of(i)), value_from(values.at(i))};
+    records[at].key = static_cast<std::int64_t>(key_of(i));
+    records[at].value = value_from(values.at(i));
+  }
+}
+
+#if defined(__x86_64__)
+template <class Key>
+[[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] void fill_wide(const Stream& values,
+                                                                           std::uint64_t first,
+                                                                           std::span<Record> out,
+                                                                           const Key& key_of) {
+  fill_all(values, first, out, key_of);
+}
+#endif
+
+template <class Key>
+void fill_with(std::uint64_t seed, std::uint64_t first, std::span<Record> out, const Key& key_of) {
+  const Stream values(seed, kValueStream);
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512dq")) return fill_wide(values, first, out, key_of);
+#endif
+  fill_all(values, first, out, key_of);
+}
+
+// The key of record i, from as many draws as it takes.
+std::uint64_t settled(const Zipf& zipf, std::uint64_t seed, std::uint64_t i) {
+  for (std::uint64_t number = kKeyStream;; ++number) {
+    const std::uint64_t random = Stream(seed, number).at(i);
+    const Zipf::Draw draw = zipf.draw(random);
+    if (draw.sure || zipf.counts(random, draw.key)) return draw.key;
+  }
+}
+
+void fill_zipf(const DataSpec& spec, std::uint64_t first, std::span<Record> out) {
+  const Zipf zipf(spec.groups);
+  const Stream draws(spec.seed, kKeyStream);
+  constexpr std::uint64_t kUnsure = ~std::uint64_t{0};
+  constexpr std::size_t kPart = 512;  // stays in the L1 cache for the second look
+  for (; !out.empty(); out = out.subspan(std::min(kPart, out.size()))) {
+    const std::span<Record> part = out.first(std::min(kPart, out.size()));
+    fill_with(spec.seed, first, part, [=](std::uint64_t i) {
+      const Zipf::Draw draw = zipf.draw(draws.at(i));
+      return draw.sure ? draw.key : kUnsure;
+    });
+    std::size_t unsure[kPart];
+    std::size_t count = 0;
+    for (std::size_t at = 0; at < part.size(); ++at) {
+      unsure[count] = at;  // a branch would be mispredicted
+      count += part[at].key < 0 ? 1 : 0;
+    }
+    for (const std::size_t at : std::span(unsure).first(count)) {
+      part[at].key = static_cast<std::int64_t>(settled(zipf, spec.seed, first + at));
+    }
+    first += part.size();
   }
 }
 
@@ -142,36 +211,30 @@ std::string_view dataset_names() { return "moving-cluster, sequential, runs, zip
 
 void fill(const DataSpec& spec, std::uint64_t first, std::span<Record> out) {
   const Stream keys(spec.seed, kKeyStream);
-  const auto with = [&](auto&& key_of) { fill_with(spec.seed, first, out, key_of); };
   switch (spec.dataset) {
     case Dataset::kMovingCluster: {
       const std::uint64_t window = std::min(kWindow, spec.groups);
       // From 0 to groups - window, both included.
       const Proportion start(spec.groups - window + 1, spec.records);
-      return with([&](std::uint64_t i) { return start.at(i) + below(keys.at(i), window); });
+      return fill_with(spec.seed, first, out,
+                       [=](std::uint64_t i) { return start.at(i) + below(keys.at(i), window); });
     }
     case Dataset::kSequential: {
-      const auto groups = static_cast<std::uint32_t>(spec.groups);  // a quicker division
-      return with([&](std::uint64_t i) { return static_cast<std::uint32_t>(i) % groups; });
+      const Proportion turn(1, spec.groups);
+      return fill_with(spec.seed, first, out, [=, groups = spec.groups](std::uint64_t i) {
+        return i - groups * turn.at(i);
+      });
     }
     case Dataset::kRuns: {
       const Proportion key(spec.groups, spec.records);
-      return with([&](std::uint64_t i) { return key.at(i); });
+      return fill_with(spec.seed, first, out, [=](std::uint64_t i) { return key.at(i); });
     }
-    case Dataset::kZipf: {
-      const Zipf zipf(spec.groups);
-      return with([&](std::uint64_t i) {
-        std::uint64_t number = kKeyStream;
-        return zipf.draw([&] {
-          const std::uint64_t now = number++;
-          return now == kKeyStream ? keys.at(i) : Stream(spec.seed, now).at(i);
-        });
-      });
-    }
+    case Dataset::kZipf: return fill_zipf(spec, first, out);
     case Dataset::kHeavyHitter:
-      return with([&](std::uint64_t i) -> std::uint64_t {
+      return fill_with(spec.seed, first, out, [=, groups = spec.groups](std::uint64_t i) {
         const std::uint64_t random = keys.at(i);
-        return random >> 63 != 0 ? 0 : below(random << 1, spec.groups);
+        const std::uint64_t light = below(random << 1, groups);
+        return random >> 63 != 0 ? 0 : light;
       });
   }
 }

@@ -25,10 +25,11 @@ constexpr std::uint64_t mixed(std::uint64_t word) {
   return word ^ (word >> 31);
 }
 
-// A number below `bound` from 64 random bits, by multiplication (Lemire, 2019). The bias is at most
-// bound / 2^64.
+// A number below `bound`, which is below 2^32, from 64 random bits: the upper half of their product
+// (Lemire, 2019), of whose parts none overflows. The bias is at most bound / 2^64.
 constexpr std::uint64_t below(std::uint64_t random, std::uint64_t bound) {
-  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(random) * bound) >> 64);
+  const std::uint64_t lower = random & 0xffffffff;
+  return ((random >> 32) * bound + ((lower * bound) >> 32)) >> 32;
 }
 
 }  // namespace atl::workloads

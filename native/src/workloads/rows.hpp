@@ -51,6 +51,11 @@ class Mapped {
     return static_cast<T*>(mapping_.begin())[at];
   }
   [[nodiscard]] std::size_t size() const { return count_; }
+  // So that the pages of items [first, last) are there.
+  void touch(std::size_t first, std::size_t last) const {
+    constexpr std::size_t kStep = 4096 / sizeof(T);  // no page is smaller
+    for (; first < last; first += kStep) *reinterpret_cast<volatile char*>(&all()[first]) = 0;
+  }
 
  private:
   Mapping mapping_;

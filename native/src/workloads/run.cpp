@@ -62,12 +62,18 @@ void save(const std::string& folder, const Groups& answer) {
   save(folder, "answer.bin", all);
 }
 
-// The input: each thread makes the part that it will read, so that the pages lie near it.
+// The input: each thread touches and makes the part that it will read, so that the pages lie near
+// it.
 template <class Team>
 struct Input {
   Input(Team& team, const Options& options)
       : records(options.data.records), keys(joins(options.workload) ? options.data.groups : 0) {
-    const DataSpec& data = options.data;
+    for (const Rows* const rows : {&records, &keys}) {
+      team.shares(rows->size(),
+                  [&](std::size_t first, std::size_t last) { rows->touch(first, last); });
+    }
+  }
+  void make(Team& team, const DataSpec& data) const {
     team.shares(records.size(), [&](std::size_t first, std::size_t last) {
       fill(data, first, records.all().subspan(first, last - first));
     });
@@ -179,13 +185,13 @@ Result run_on(Team& team, const Options& options) {
   Result result;
   result.input_bytes = input_bytes(options);
   team.run([&] {
-    std::optional<Input<Team>> input;
-    result.generate_s = seconds([&] { input.emplace(team, options); });
-    if (!options.folder.empty()) save(options.folder, "records.bin", input->records.all());
+    const Input<Team> input(team, options);
+    result.generate_s = seconds([&] { input.make(team, options.data); });
+    if (!options.folder.empty()) save(options.folder, "records.bin", input.records.all());
     if (joins(options.workload)) {
-      join(team, options, *input, result);
+      join(team, options, input, result);
     } else {
-      aggregate(team, options, input->records.all(), result);
+      aggregate(team, options, input.records.all(), result);
     }
   });
   return result;

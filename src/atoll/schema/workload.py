@@ -35,7 +35,7 @@ class WorkloadResult(Record):
     threads: int = Field(ge=1)
     pin: tuple[int, ...] = ()  # the threads' CPUs, in turn; empty: not bound
     keep: bool  # w3, w4: the joined rows were kept, by malloc
-    generate_s: float = Field(ge=0)
+    generate_s: float = Field(ge=0)  # making the input, in memory that was there
     build_s: float | None = None  # w4: until the index was there
     # Wall time of each run, until its answer is there and its tables are freed; w4: of the join.
     runs_s: tuple[float, ...] = Field(min_length=1)
