@@ -29,6 +29,7 @@ def test_ten_answers_of_tpcds_three_of_jcch_and_both_of_the_join(engine: str) ->
     assert ask_in_a_process(ENGINES[engine], engine, "tpcds", 0.01, TEN) == Told(right=10)
     assert ask_in_a_process(ENGINES[engine], engine, "jcch", 0.01, THREE) == Told(right=3)
     assert ask_in_a_process(ENGINES[engine], engine, "join", 0.01) == Told(right=2)
+    assert ask_in_a_process(ENGINES[engine], engine, "tpch:joins", 0.01, "17,22") == Told(right=2)
 
 
 @pytest.mark.long

@@ -6,6 +6,9 @@ random text. So an answer is the published one with its text columns taken from 
 reference itself answers Q13, which counts by a word in o_comment, and all queries at other scale
 factors, on the same data. Q11 uses the fraction 0.0001 at every scale factor, as the published
 answers do (the specification says 0.0001 / SF).
+
+The suite 'tpch:joins' has nested queries as joins where an engine's package says so in
+tpch-joins.toml (numa-query-tuning, section IV-E), with the same data and answers.
 """
 
 from __future__ import annotations
@@ -25,18 +28,26 @@ from atoll.suites.ordering import ordering_of
 _RANDOM_TEXT = frozenset({"c_address", "c_comment", "s_address", "s_comment"})
 _BY_RANDOM_TEXT = frozenset({"q13"})
 
+JOINS = "tpch:joins"
 QUERY_NAMES = tuple(f"q{number}" for number in range(1, 23))
 
 
 class Tpch:
     """See `atoll.suites.base.Suite`."""
 
-    name = "tpch"
     tables = tpch_data.TABLES
     query_names = QUERY_NAMES
 
+    def __init__(self, *, joins: bool = False) -> None:
+        self._joins = joins
+
+    @property
+    def name(self) -> str:
+        return JOINS if self._joins else "tpch"
+
     def queries(self, engine: str) -> Mapping[str, str]:
-        return dialect_of(engine, self.name).texts(reference.query_texts("tpch"))
+        texts = dialect_of(engine, "tpch").texts(reference.query_texts("tpch"))
+        return dialect_of(engine, "tpch-joins").texts(texts) if self._joins else texts
 
     def ensure_data(self, scale_factor: float, *, host: Host, progress: Progress) -> DataSet:
         return tpch_data.ensure_data(scale_factor, host=host, progress=progress)

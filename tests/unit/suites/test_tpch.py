@@ -285,3 +285,14 @@ def test_queries_are_selected(asked: str | None, chosen: tuple[str, ...]) -> Non
 def test_a_wrong_selection_is_refused(asked: str, named: str) -> None:
     with fails(UsageError, option="--queries", text=named):
         select_queries(asked, QUERY_NAMES)
+
+
+def test_the_variant_with_joins_is_another_text_of_two_queries_in_postgresql() -> None:
+    suite, plain = registry.get("tpch:joins"), registry.get("tpch")
+    assert suite.name == "tpch:joins" and suite.query_names == plain.query_names
+    assert suite.queries("duckdb") == plain.queries("duckdb")
+    ours, theirs = suite.queries("postgresql"), plain.queries("postgresql")
+    assert {query for query in ours if ours[query] != theirs[query]} == {"q17", "q22"}
+    assert "WHERE\n            l_partkey" not in ours["q17"] and "EXISTS" not in ours["q22"]
+    with pytest.raises(UsageError, match="only tpch has the variant tpch:joins"):
+        registry.get("tpcds:joins")

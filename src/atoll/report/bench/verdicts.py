@@ -59,8 +59,10 @@ _TITLES = {"tpch": "TPC-H", "tpcds": "TPC-DS", "jcch": "JCC-H", "join": "The joi
 def title(summary: BenchSummary) -> str:
     if summary.scale_factor is None:
         return f"SQL from {summary.suite}"
-    name, _, seed = summary.suite.partition(":")
-    suite = _TITLES.get(name, name) + (f" (seed {seed})" if seed else "")
+    name, _, variant = summary.suite.partition(":")
+    if variant.isdecimal():
+        variant = f"seed {variant}"
+    suite = _TITLES.get(name, name) + (f" ({variant})" if variant else "")
     return f"{suite} at scale factor {summary.scale_factor:g}"
 
 

@@ -14,6 +14,7 @@ from tests.parts.bench import WIM, header, lines, results
     [
         ("jcch", 1.0, "JCC-H at scale factor 1"),
         ("jcch:7", 0.1, "JCC-H (seed 7) at scale factor 0.1"),
+        ("tpch:joins", 1.0, "TPC-H (joins) at scale factor 1"),
         ("tpcds", 10.0, "TPC-DS at scale factor 10"),
         ("tpch", None, "SQL from tpch"),
     ],
