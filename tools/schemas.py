@@ -53,6 +53,7 @@ FORMATS: dict[str, tuple[ModuleType, Any]] = {
     "duckdb-profile": (duckdb_profile, duckdb_profile.DuckDBProfile),
     "summary": (summary, summary.BenchSummary),
     "workload": (workload, workload.WorkloadResult),
+    "workload-runs": (workload, workload.WorkloadRuns),
 }
 
 

@@ -18,12 +18,15 @@ from atoll.bench.cost import in_words
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
 from atoll.cli.options import Span, machine_for
 from atoll.cli.terminal import show
+from atoll.cli.workload_experiment import run_workloads, what_can, workloads_here
 from atoll.errors import AtollError, CheckFailed, EngineFailed, UsageError
 from atoll.experiments.catalog import experiments, get
-from atoll.experiments.here import possible, require_meaning, too_large, unmet
-from atoll.experiments.ours import Ours, failed, of_profile, of_results, verdicts
+from atoll.experiments.here import choose_scale, possible, require_meaning, too_large, unmet
+from atoll.experiments.ours import Ours, failed, of_profile, of_results, of_workloads, verdicts
 from atoll.experiments.outlook import Outlook, outlook
 from atoll.experiments.planned import unjudged
+from atoll.experiments.workload_run import read_runs
+from atoll.host.local import LocalHost
 from atoll.report.experiment import tables
 from atoll.report.experiment.text import (
     comparison_text,
@@ -57,7 +60,7 @@ class Target:
     epilog="Example: atoll experiment list, then atoll experiment run olap-tab2 --scale smoke"
 )
 def command() -> None:
-    """Repeat the figures and tables of two papers on this machine, and judge their claims.
+    """Repeat the figures and tables of three papers on this machine, and judge their claims.
 
     Each is a file: what the paper shows, its numbers with their sections, what it does not say,
     and its claim as a check that can fail.
@@ -145,6 +148,11 @@ def run(
     if found.bench is not None:
         target = Target(output, within_s, resume)
         _bench(found, found.bench, machine, size, engines, target)
+    elif found.workload is not None:
+        if engines or resume:
+            raise UsageError(f"{name} runs workloads; leave out --engines and --resume")
+        scale = choose_scale(found, found.workload.scales, size, machine)
+        _judge(found, run_workloads(found, found.workload, scale, machine, output, within_s))
     elif found.measure is not None:
         if engines or resume or within_s is not None:
             raise UsageError(
@@ -190,6 +198,8 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
         from atoll.probing.profiles import read
 
         return of_profile(read(path), path.name)
+    if experiment.workload is not None:
+        return of_workloads(experiment, read_runs(path), path.name)
     from atoll.bench.results import read_results
 
     return of_results(experiment, read_results(path), path.name)
@@ -212,7 +222,7 @@ def _bench(
     engines: str | None,
     target: Target,
 ) -> None:
-    scale = _scale(experiment, run, size, machine)
+    scale = choose_scale(experiment, run.scales, size, machine)
     asked = scale.engines or run.engines if engines is None else _named(engines)
     blocks = None if target.within_s else scale.blocks
     options = RunOptions(
@@ -220,7 +230,7 @@ def _bench(
     )
     prepare_output(options, scale.sf)
     names, missing = _ready(asked)
-    can = possible(run, machine, _traits(names))
+    can = possible(run, machine, _traits(names), what_can(LocalHost()).knobs_fault)
     lost = unjudged(experiment, run, scale, machine, can, _uncounted())
     for line in (*missing, *can.cannot):
         print(f"atoll: not varied here: {line}", file=sys.stderr)
@@ -284,16 +294,6 @@ def _judge(experiment: Experiment, ours: Ours) -> None:
         raise CheckFailed(f"{experiment.name}: the claim did not hold{whom and f' for {whom}'}")
 
 
-def _scale(experiment: Experiment, run: BenchRun, size: str, machine: Machine) -> Scale:
-    """Raises UsageError."""
-    scale = {str(name): one for name, one in run.scales.items()}.get(size)
-    if scale is None:
-        raise UsageError(f"{experiment.name} has no scale {size!r}; it has {', '.join(run.scales)}")
-    if why := too_large(scale, machine):
-        raise UsageError(f"{experiment.name}, scale {size}: {why}; choose a smaller --scale")
-    return scale
-
-
 def _named(engines: str) -> list[str]:
     """Raises UsageError."""
     found = [one for part in engines.split(",") if (one := part.strip())]
@@ -305,7 +305,6 @@ def _named(engines: str) -> list[str]:
 def _ready(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """The engines that can start, and a line for each other one. Raises EngineFailed if none."""
     from atoll.engines.availability import look
-    from atoll.host.local import LocalHost
 
     states = [look(name, LocalHost()) for name in names]
     ready = [one.name for one in states if one.state == "ready"]
@@ -317,7 +316,6 @@ def _ready(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _outlooks(machine: Machine) -> list[tuple[Experiment, Outlook]]:
     from atoll.engines import registry
-    from atoll.host.local import LocalHost
     from atoll.probing.measure import chosen_cpus, estimate_s
     from atoll.schema.profile import Mode
 
@@ -334,12 +332,12 @@ def _outlooks(machine: Machine) -> list[tuple[Experiment, Outlook]]:
             for size, mode in modes.items()
         }
 
-    return [(one, outlook(one, machine, traits, uncounted, measure_s)) for one in experiments()]
+    asked = machine, traits, uncounted, measure_s, what_can(LocalHost())
+    return [(one, outlook(one, *asked)) for one in experiments()]
 
 
 def _uncounted() -> dict[str, str]:
     """The terms of claims that nothing counts here, with the reason."""
-    from atoll.host.local import LocalHost
     from atoll.inspect.resctrl import memory_traffic
 
     if memory_traffic(LocalHost(), [os.getpid()]) is not None:
@@ -360,14 +358,17 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
     """What this machine can vary, cannot vary, and the cost of each scale."""
     if why := unmet(experiment.needs, machine):
         return [f"means nothing here: {'; '.join(why)}"]
+    if experiment.workload is not None:
+        return workloads_here(experiment, experiment.workload, machine)
     if experiment.bench is None:
         return ["all of it; 'atoll measure' tells the time before it starts (smoke: 30 s at most)"]
     lines: list[str] = []
     varied: list[str] = []
+    knobs_fault = what_can(LocalHost()).knobs_fault
     for size, scale in experiment.bench.scales.items():
         engines = scale.engines or experiment.bench.engines
         try:
-            can = possible(experiment.bench, machine, _traits(engines))
+            can = possible(experiment.bench, machine, _traits(engines), knobs_fault)
             lost = unjudged(experiment, experiment.bench, scale, machine, can, _uncounted())
         except UsageError as fault:
             lines.append(f"{size}: cannot: {fault}")

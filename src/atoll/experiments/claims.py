@@ -21,10 +21,11 @@ prints 2.53, 2.61 and 2.65 for one deployment, in Fig. 5, 6 and 7).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from atoll.bench.axes import KNOB
 from atoll.errors import UsageError
 from atoll.stats.paired import MIN_BLOCKS, Estimate, Interval, median_estimate
 
@@ -116,6 +117,20 @@ def parse_term(text: str) -> Term:
             raise UsageError(f"{text!r}: {part!r} is not KEY=VALUE, each key once")
         values[key] = value
     return Term(found[1], values)
+
+
+def without_knobs(term: Term, axes: Container[str]) -> dict[str, str]:
+    """The values of a term without those of knobs that were not turned: where nobody may turn one,
+    both sides of a claim have what the machine has."""
+    return {
+        key: value for key, value in term.values.items() if not key.startswith(KNOB) or key in axes
+    }
+
+
+def knobs_of(terms: Iterable[Term], axes: Container[str]) -> list[str]:
+    """The knobs in terms that were not turned."""
+    named = dict.fromkeys(key for term in terms for key in term.values if key.startswith(KNOB))
+    return [name for name in named if name not in axes]
 
 
 def terms_of(claim: Iterable[Comparison]) -> list[Term]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from atoll.bench.axes import KNOB, Axis, Grid, chosen, in_bench_words, is_run_axis, make_axis
 from atoll.bench.cells import policy_of
 from atoll.bench.entrants import make_entrants
 from atoll.errors import UsageError
 from atoll.plan.planner import make_plan
-from atoll.schema.experiment import BenchRun, Experiment, Needs, Scale
+from atoll.schema.experiment import BenchRun, Experiment, Needs, Scale, Size, WorkloadScale
 from atoll.schema.machine import Chiplet, Machine
 from atoll.schema.plan import EngineTraits
 from atoll.schema.results import Entrant
@@ -97,7 +98,7 @@ def unmet(needs: Needs, machine: Machine) -> list[str]:
     ]
 
 
-def too_large(scale: Scale, machine: Machine) -> str:
+def too_large(scale: Scale | WorkloadScale, machine: Machine) -> str:
     """Why the machine cannot hold this scale; empty if it can."""
     if machine.memory_bytes >= scale.memory_gib * _GIB:
         return ""
@@ -106,8 +107,33 @@ def too_large(scale: Scale, machine: Machine) -> str:
     )
 
 
-def possible(run: BenchRun, machine: Machine, engines: Sequence[EngineTraits]) -> Possible:
-    """The grid without the values that the planner refuses for one of the engines."""
+S = TypeVar("S", Scale, WorkloadScale)
+
+
+def choose_scale(
+    experiment: Experiment, scales: Mapping[Size, S], size: str, machine: Machine
+) -> S:
+    """Raises UsageError for a name that no scale has, and for one that is too large."""
+    scale = {str(name): one for name, one in scales.items()}.get(size)
+    if scale is None:
+        raise UsageError(f"{experiment.name} has no scale {size!r}; it has {', '.join(scales)}")
+    if why := too_large(scale, machine):
+        raise UsageError(f"{experiment.name}, scale {size}: {why}; choose a smaller --scale")
+    return scale
+
+
+def knob_refused(axis: str, machine: Machine, fault: str) -> str:
+    """Why a knob's axis means nothing here; else `fault`, which is why no knob can be turned."""
+    if axis == f"{KNOB}numa-balancing" and len(machine.nodes) < 2:
+        return "it means nothing with one memory node"
+    return fault
+
+
+def possible(
+    run: BenchRun, machine: Machine, engines: Sequence[EngineTraits], knobs_fault: str = ""
+) -> Possible:
+    """The grid without the values that the planner refuses for one of the engines, and without
+    knobs that cannot be turned."""
     have = counts(machine)
     policies = have.numbers(run.axes.get("policy", ()))
     axes: list[Axis] = []
@@ -115,7 +141,11 @@ def possible(run: BenchRun, machine: Machine, engines: Sequence[EngineTraits]) -
     for name, words in run.axes.items():
         kept: list[str] = []
         for value in have.numbers(words):
-            why = _refused(name, value, policies, machine, engines)
+            why = (
+                knob_refused(name, machine, knobs_fault)
+                if name.startswith(KNOB)
+                else _refused(name, value, policies, machine, engines)
+            )
             if why:
                 cannot.append(f"{name}={value}: {why}")
             else:

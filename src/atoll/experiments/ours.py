@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from atoll.bench.analysis import machine_line, summarise
 from atoll.bench.results import Results
 from atoll.errors import UsageError
-from atoll.experiments.claims import Outcome, Read, Verdict, judge, parse_claim
+from atoll.experiments.claims import (
+    Outcome,
+    Read,
+    Verdict,
+    judge,
+    knobs_of,
+    parse_claim,
+    terms_of,
+)
 from atoll.experiments.profile_readings import ProfileReadings
 from atoll.experiments.readings import BenchReadings
+from atoll.experiments.workload_readings import WorkloadReadings
 from atoll.schema.experiment import Experiment
 from atoll.schema.profile import Profile
 from atoll.schema.summary import BenchSummary
 from atoll.schema.text import plural
+from atoll.schema.workload import WorkloadRuns
 
 _EMULATED = "was measured on an emulated CPU, so its figures mean nothing"
 
@@ -24,13 +34,10 @@ class Ours:
     machine: str  # in one line
     size: str  # of the data; empty: there is none
     source: str  # the name of the file
-    readings: Mapping[str, Read]  # by engine; '' of a profile
+    readings: Mapping[str, Read]  # by engine or workload; '' of a profile
     warnings: tuple[str, ...] = ()  # what a reader must know before trusting a figure
-    bench: BenchSummary | None = None  # None: a profile
-
-    @property
-    def basis(self) -> str:
-        return self.bench.basis if self.bench else "measured"
+    bench: BenchSummary | None = None  # None: no engine was measured
+    basis: str = "measured"  # or emulated
 
 
 def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
@@ -48,8 +55,24 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
         size=f"{header.suite}{scale}, {plural(len(results.queries), 'query')}",
         source=source,
         readings={engine: BenchReadings.of(results, engine) for engine in engines},
-        warnings=tuple(one.message for one in bench.warnings),
+        warnings=(
+            *_not_turned(experiment, {axis.name for axis in header.axes}),
+            *(one.message for one in bench.warnings),
+        ),
         bench=bench,
+        basis=bench.basis,
+    )
+
+
+def of_workloads(experiment: Experiment, found: WorkloadRuns, source: str) -> Ours:
+    sizes = {one.result.workload: one.result.records for one in found.runs}
+    return Ours(
+        machine=machine_line(found.machine),
+        size=", ".join(f"{name} with {records:,} records" for name, records in sizes.items()),
+        source=source,
+        readings=WorkloadReadings.by_workload(found),
+        warnings=(*_not_turned(experiment, found.settings[0]), *found.warnings),
+        basis="emulated" if found.emulated else "measured",
     )
 
 
@@ -68,6 +91,11 @@ def verdicts(experiment: Experiment, ours: Ours) -> dict[str, Verdict]:
         return dict.fromkeys(ours.readings, Verdict(Outcome.UNJUDGED, (_EMULATED,)))
     claim = parse_claim(experiment.check.shape)
     return {engine: judge(claim, read) for engine, read in ours.readings.items()}
+
+
+def _not_turned(experiment: Experiment, axes: Container[str]) -> list[str]:
+    knobs = knobs_of(terms_of(parse_claim(experiment.check.shape)), axes)
+    return [f"{name} was not turned: both sides have the machine's value" for name in knobs]
 
 
 def failed(found: Mapping[str, Verdict]) -> list[str]:

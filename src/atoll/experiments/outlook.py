@@ -9,7 +9,8 @@ from typing import Literal
 from atoll.errors import UsageError
 from atoll.experiments.claims import parse_claim, terms_of
 from atoll.experiments.here import possible, too_large, unmet
-from atoll.schema.experiment import BenchRun, Experiment, MeasureRun
+from atoll.experiments.workload_settings import Can, make_settings, runs_of
+from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, WorkloadRun
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
 
@@ -29,6 +30,7 @@ def outlook(
     traits: Traits,
     uncounted: Mapping[str, str],
     measure_s: Callable[[MeasureRun], Mapping[str, float]],
+    can: Can,
 ) -> Outlook:
     """For a list: of one engine of each scale, as if the others had as many deployments.
 
@@ -41,20 +43,31 @@ def outlook(
         return Outlook("no", tuple(missing))
     if experiment.measure is not None:
         return Outlook("yes", cost_s=measure_s(experiment.measure))
+    if experiment.workload is not None:
+        return _of_workloads(experiment.workload, machine, can)
     assert experiment.bench is not None
-    return _of_bench(experiment.bench, machine, traits)
+    return _of_bench(experiment.bench, machine, traits, can)
 
 
-def _of_bench(run: BenchRun, machine: Machine, traits: Traits) -> Outlook:
+def _of_workloads(run: WorkloadRun, machine: Machine, can: Can) -> Outlook:
+    settings = make_settings(run, machine, can)
+    cost_s: dict[str, float | None] = {
+        name: None if too_large(scale, machine) else runs_of(run, scale, settings) * scale.run_s
+        for name, scale in run.scales.items()
+    }
+    return Outlook("in part" if settings.cannot else "yes", settings.cannot, cost_s)
+
+
+def _of_bench(run: BenchRun, machine: Machine, traits: Traits, can: Can) -> Outlook:
     cost_s: dict[str, float | None] = {}
     cannot: dict[str, None] = {}
     for name, scale in run.scales.items():
         engines = scale.engines or run.engines
         try:
-            can = possible(run, machine, [traits(engines[0])])
+            grid = possible(run, machine, [traits(engines[0])], can.knobs_fault)
         except UsageError as fault:
             return Outlook("no", (str(fault),))
-        cannot |= dict.fromkeys(can.cannot)
-        seconds = len(can.entrants) * len(engines) * scale.blocks * scale.deployment_s
+        cannot |= dict.fromkeys(grid.cannot)
+        seconds = len(grid.entrants) * len(engines) * scale.blocks * scale.deployment_s
         cost_s[name] = None if too_large(scale, machine) else seconds
     return Outlook("in part" if cannot else "yes", tuple(cannot), cost_s)

@@ -5,6 +5,9 @@ latency(pairs=P)      ns one way, bandwidth(pairs=P) GB/s between cores: the med
 stream(per=W)         GB/s of STREAM copy with one process per W, at its best array size
 sharing(op=, place=, size=)  GB/s of cores that are local or distributed, with the largest array of
                       at most half an L3 (within), or the least of at least 1.5 L3s (beyond)
+churn(malloc=, threads=)  seconds of the allocators' microbenchmark, with `all`: the most threads
+relative_latency(place=)  of the nearest or the farthest remote memory over local memory, the median
+                      over the nodes
 chiplets(), cores()   what was found
 """
 
@@ -19,7 +22,12 @@ from atoll.schema.profile import Figure, PairMatrix, Profile, StreamKernel
 from atoll.schema.size import gib
 from atoll.stats.paired import Estimate, Interval
 
-NAMES = frozenset({"latency", "bandwidth", "stream", "sharing", "chiplets", "cores"})
+NAMES = frozenset(
+    {
+        *("latency", "bandwidth", "stream", "sharing", "chiplets", "cores"),
+        *("churn", "relative_latency"),
+    }
+)
 _LEAST_ARRAY = 800_000  # the paper's
 _CLASSES = ("chiplet", "package", "machine")
 
@@ -34,6 +42,8 @@ class ProfileReadings:
             "bandwidth": lambda term: self._pairs(self._profile.core_bandwidth_gbs, term),
             "stream": self._stream,
             "sharing": self._sharing,
+            "churn": self._churn,
+            "relative_latency": self._relative_latency,
             "chiplets": lambda term: (
                 self._unsure() or self._count(len(self._groups("chiplet")) or 1)
             ),
@@ -117,6 +127,36 @@ class ProfileReadings:
         point = by_size[abs(min(sizes))]
         local = term.values.get("place") == "local"
         return _figure(point.local_gbs if local else point.distributed_gbs)
+
+    def _churn(self, term: Term) -> Reading | str:
+        malloc, wanted = term.values.get("malloc"), term.values.get("threads")
+        most = max((one.threads for one in self._profile.churn), default=0)
+        threads = most if wanted == "all" else int(wanted or 0)
+        for one in self._profile.churn:
+            if (one.allocator, one.threads) == (malloc, threads):
+                return _figure(one.seconds)
+        return f"churn was not measured with {malloc} and {threads} threads"
+
+    def _relative_latency(self, term: Term) -> Reading | str:
+        found = self._profile.nodes
+        if found is None:
+            return "the memory of nodes was not measured"
+        take = min if term.values.get("place") == "nearest" else max
+        ratios: list[Estimate] = []
+        for node, row in zip(found.cpu_nodes, found.latency_ns, strict=True):
+            known = {
+                memory: each
+                for memory, each in zip(found.memory_nodes, row, strict=True)
+                if each is not None
+            }
+            local = known.pop(node, None)
+            if local is not None and known:
+                far = take(known.values(), key=lambda one: one.value)
+                low, high = far.low / local.high, far.high / local.low
+                ratios.append(_estimate(far.value / local.value, low, high))
+        if not ratios:
+            return "no node has local and remote memory whose latency was measured"
+        return Reading(sorted(ratios, key=lambda one: one.value)[len(ratios) // 2])
 
     def _l3_bytes(self) -> int | None:
         """As the system claims it, else as the latencies show it."""

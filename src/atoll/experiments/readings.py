@@ -26,7 +26,7 @@ from atoll.bench.analysis import Times, block_times, measured_runs
 from atoll.bench.cells import policy_of
 from atoll.bench.engine_work import peaks
 from atoll.bench.results import Results
-from atoll.experiments.claims import Reading, Term
+from atoll.experiments.claims import Reading, Term, without_knobs
 from atoll.experiments.here import counts
 from atoll.schema.machine import Machine
 from atoll.schema.results import Entrant, Line, PassPlaces, QueryWork
@@ -78,7 +78,10 @@ class BenchReadings:
         )
 
     def __call__(self, term: Term) -> Reading | str:
-        values = {key: self._counts.number(value) for key, value in term.values.items()}
+        known = {key for one in self._entrants for cell in one.cells for key in cell.values}
+        values = {
+            key: self._counts.number(value) for key, value in without_knobs(term, known).items()
+        }
         query = values.pop("query", None)
         if term.name in _NOT_RECORDED:
             return f"a bench does not record {term.name}(...)"

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.profile import Kind
+from atoll.schema.workload import WorkloadName
 
 
 class PaperMachine(Record):
@@ -55,6 +56,9 @@ class Needs(Record):
     machines: int = Field(default=1, ge=1)  # Atoll deploys on one machine
 
 
+Size = Literal["smoke", "small", "paper"]
+
+
 class Scale(Record):
     """How large a run is."""
 
@@ -73,7 +77,30 @@ class BenchRun(Record):
     suite: str = "tpch"
     axes: dict[str, tuple[str, ...]] = Field(min_length=1)
     product: bool = False
-    scales: dict[Literal["smoke", "small", "paper"], Scale] = Field(min_length=1)
+    scales: dict[Size, Scale] = Field(min_length=1)
+
+
+class WorkloadScale(Record):
+    """How large a run of workloads is."""
+
+    part: float = Field(gt=0)  # of the paper's rows: 100 million in w1 and w2, 256 million in w3
+    blocks: int = Field(default=5, ge=1)
+    memory_gib: float = Field(default=0, ge=0)  # that the machine must have
+    run_s: float = Field(gt=0)  # our guess for the data, the run and the start of one setting
+
+
+class WorkloadRun(Record):
+    """Run by `atoll-workload`: in each block each workload once under each setting.
+
+    The axes are those of `atoll.experiments.workload_settings`; the first value of each makes the
+    baseline.
+    """
+
+    workloads: tuple[WorkloadName, ...] = Field(min_length=1)
+    axes: dict[str, tuple[str, ...]] = Field(min_length=1)
+    product: bool = False
+    keep: bool = False  # w3: keep the joined rows
+    scales: dict[Size, WorkloadScale] = Field(min_length=1)
 
 
 class MeasureRun(Record):
@@ -89,7 +116,7 @@ class Check(Record):
 
 class Experiment(Record):
     name: str = Field(pattern=r"^[a-z]+-[a-z0-9]+$")
-    paper: Literal["olap-on-chiplets", "numa-distributed-engines"]
+    paper: Literal["olap-on-chiplets", "numa-distributed-engines", "numa-query-tuning"]
     figure: str = Field(pattern=r"^(Fig\. |Tab\. )\w+$")
     shows: str = Field(min_length=1)
     statistic: str = Field(min_length=1)  # the paper's
@@ -101,13 +128,14 @@ class Experiment(Record):
     stands_for: dict[str, str] = Field(default_factory=dict)  # what cannot be had -> ours instead
     needs: Needs = Needs()
     bench: BenchRun | None = None
+    workload: WorkloadRun | None = None
     measure: MeasureRun | None = None
     check: Check
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if (self.bench is None) == (self.measure is None):
-            raise ValueError("an experiment has either [bench] or [measure]")
+        if sum(one is not None for one in (self.bench, self.workload, self.measure)) != 1:
+            raise ValueError("an experiment has one of [bench], [workload] and [measure]")
         if unknown := [one.machine for one in self.published if one.machine not in self.machines]:
             raise ValueError(f"the machine {unknown[0]!r} of a published number is not in machines")
         return self

@@ -1,7 +1,8 @@
-"""What one run of a workload measured. Format `atoll/workload` 1.
+"""What runs of workloads measured. Formats `atoll/workload` 1 and `atoll/workload-runs` 1.
 
 `atoll-workload` prints it, without `launch`; `atoll workload run --json` prints it with the flags
 of atoll-exec under which it ran. The workloads are W1 to W4 of numa-query-tuning, table I.
+`atoll experiment run` writes the other: a run of each workload under each setting in each block.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from typing import Literal
 from pydantic import Field
 
 from atoll.schema.base import Record
+from atoll.schema.machine import Machine
+
+WorkloadName = Literal["w1", "w2", "w3", "w4"]
 
 
 class WorkloadAnswer(Record):
@@ -24,7 +28,7 @@ class WorkloadAnswer(Record):
 class WorkloadResult(Record):
     format: Literal["atoll/workload"] = "atoll/workload"
     version: Literal[1] = 1
-    workload: Literal["w1", "w2", "w3", "w4"]
+    workload: WorkloadName
     scheduler: Literal["plain", "atoll"]
     variant: Literal["paper", "fast"]
     index: Literal["art", "masstree", "btree", "skiplist"] | None = None  # of w4
@@ -53,3 +57,23 @@ class WorkloadResult(Record):
     checked: bool  # by sorting; a wrong answer is not reported
     answer: WorkloadAnswer
     launch: tuple[str, ...] = ()  # flags of atoll-exec: place, memory policy, malloc
+
+
+class SettingRun(Record):
+    """One run of a workload under one setting."""
+
+    block: int = Field(ge=0)
+    setting: dict[str, str]  # axis -> value
+    result: WorkloadResult
+
+
+class WorkloadRuns(Record):
+    """All runs of an experiment. Its blocks are whole."""
+
+    format: Literal["atoll/workload-runs"] = "atoll/workload-runs"
+    version: Literal[1] = 1
+    machine: Machine
+    emulated: bool  # the CPU: times mean nothing
+    settings: tuple[dict[str, str], ...] = Field(min_length=1)  # the baseline first
+    runs: tuple[SettingRun, ...] = Field(min_length=1)
+    warnings: tuple[str, ...] = ()  # what a reader must know before trusting a figure

@@ -12,7 +12,8 @@ from atoll.cli import run
 from atoll.cli.measuring import RunOptions
 from atoll.errors import AtollError, EngineFailed
 from atoll.experiments.catalog import experiments, get
-from atoll.schema.experiment import Needs
+from atoll.experiments.workload_settings import Can
+from atoll.schema.experiment import Needs, WorkloadScale
 from tests.parts.bench_grid import MEASURED
 from tests.parts.machines import NodeShape, build
 
@@ -23,6 +24,9 @@ SMALL = build([[NodeShape(rest=2)]])
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("atoll.cli.experiment.machine_for", lambda: SMALL)
+    can = Can(("tbbmalloc",))
+    for where in ("experiment", "workload_experiment"):
+        monkeypatch.setattr(f"atoll.cli.{where}.what_can", lambda _: can)
     monkeypatch.setattr("atoll.probing.measure.chosen_cpus", lambda *_: (0, 1))
     monkeypatch.setattr("atoll.inspect.resctrl.memory_traffic", lambda *_: None)
     monkeypatch.setenv("COLUMNS", "80")
@@ -159,6 +163,37 @@ def test_a_time_that_is_given_or_of_other_engines_is_not_guessed(
     path = str(tmp_path / "r")
     assert run(["experiment", "run", "olap-tab2", "--scale", "smoke", "-o", path, *more]) == 0
     assert ("by our guess" in capsys.readouterr().err) == guessed
+
+
+@pytest.mark.parametrize("more", [["--engines", "spark"], ["--resume"]])
+def test_workloads_have_no_engines_and_are_not_resumed(
+    more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["experiment", "run", "tuning-fig3", "--scale", "smoke", *more]) == 2
+    assert "tuning-fig3 runs workloads; leave out" in capsys.readouterr().err
+
+
+def test_workloads_are_run_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the real program, at a size of milliseconds."""
+    one = get("tuning-fig3")
+    assert one.workload
+    tiny = WorkloadScale(part=0.00002, run_s=0.1)
+    run_of = one.workload.model_copy(update={"scales": {"smoke": tiny}})
+    monkeypatch.setattr(
+        "atoll.cli.experiment.get", lambda _: one.model_copy(update={"workload": run_of})
+    )
+    path = str(tmp_path / "r.json")
+    assert run(["experiment", "run", "tuning-fig3", "--scale", "smoke", "-o", path]) in (0, 1)
+    said = capsys.readouterr()
+    assert "2 settings of 1 workload in each of 5 blocks" in said.err
+    assert "w1 with 2,000 records" in said.out and "\nA, w1: " in said.out
+    assert max(map(len, said.out.splitlines())) <= 80
+    assert run(["experiment", "report", "tuning-fig3", path]) == 0
+    assert "\nA, w1: " in capsys.readouterr().out
+    page = str(tmp_path / "r.html")
+    assert run(["experiment", "report", "tuning-fig3", path, "-o", page]) == 0
 
 
 def test_what_cannot_be_judged_is_refused_before_it_is_run(

@@ -9,7 +9,7 @@ import pytest
 from atoll.bench.axes import make_axis
 from atoll.engines import registry
 from atoll.errors import UsageError
-from atoll.experiments import profile_readings, readings
+from atoll.experiments import profile_readings, readings, workload_readings
 from atoll.experiments.catalog import FOLDER, experiments, get, read_experiment
 from atoll.experiments.claims import (
     Outcome,
@@ -21,10 +21,12 @@ from atoll.experiments.claims import (
     terms_of,
 )
 from atoll.experiments.here import Counts
+from atoll.experiments.workload_settings import Can, make_settings
 from atoll.schema.experiment import Experiment
 from atoll.stats.paired import Estimate, Interval
 from atoll.suites import registry as suites
 from atoll.suites.selection import select_queries
+from tests.parts.machines import NodeShape, build
 
 ALL = experiments()
 NAMES = [one.name for one in ALL]
@@ -33,6 +35,8 @@ NO_ENGINES_OF_OURS = {"singlestore", "greenplum"}
 NOT_BORNE_OUT = {
     *("olap-fig5", "olap-fig7", "olap-fig8", "olap-fig9", "olap-fig10", "olap-fig12", "olap-fig13"),
     *("numa-fig5", "numa-fig6", "numa-fig18"),
+    *("tuning-fig2", "tuning-fig3", "tuning-fig4", "tuning-fig5a", "tuning-fig5b", "tuning-fig5c"),
+    *("tuning-fig5d", "tuning-fig6", "tuning-fig6j", "tuning-fig7", "tuning-fig8", "tuning-fig9"),
 }
 BENCHED = [one for one in ALL if one.bench]
 
@@ -67,6 +71,17 @@ def test_a_bench_has_known_axes_engines_queries_and_terms(one: Experiment) -> No
         assert term.values.keys() <= {*one.bench.axes, "query", "over", *elsewhere}, str(term)
 
 
+@pytest.mark.parametrize("one", [one for one in ALL if one.workload], ids=lambda one: one.name)
+def test_workloads_have_known_axes_and_terms(one: Experiment) -> None:
+    assert one.workload
+    machine = build([[NodeShape(chiplets=(4, 4))]] * 2)
+    settings = make_settings(one.workload, machine, Can(("jemalloc", "tcmalloc", "tbbmalloc")))
+    assert len(settings.all) > 1 and not settings.cannot
+    for term in all_terms(one):
+        assert term.name in workload_readings.NAMES
+        assert term.values.keys() <= {*one.workload.axes, "over"}, str(term)
+
+
 @pytest.mark.parametrize("one", [one for one in ALL if one.measure], ids=lambda one: one.name)
 def test_what_is_measured_has_known_terms(one: Experiment) -> None:
     assert {term.name for term in all_terms(one)} <= profile_readings.NAMES
@@ -76,7 +91,8 @@ def test_what_is_measured_has_known_terms(one: Experiment) -> None:
 def test_every_engine_of_the_paper_is_ours_or_has_a_word_on_it(one: Experiment) -> None:
     engines = {each.engine for each in one.published if each.engine}
     assert engines & NO_ENGINES_OF_OURS <= one.stands_for.keys()
-    ours = {*one.bench.engines} if one.bench else set()
+    ours: set[str] = {*one.bench.engines} if one.bench else set()
+    ours |= {*one.workload.workloads} if one.workload else set()
     assert engines - NO_ENGINES_OF_OURS <= ours
 
 
@@ -146,11 +162,17 @@ def test_a_wrong_file_is_named_with_its_fault(
 
 
 def test_the_order_is_that_of_the_papers() -> None:
-    assert sorted(NAMES, key=lambda name: (not name.startswith("olap"), NAMES.index(name))) == NAMES
+    papers = [name.partition("-")[0] for name in NAMES]
+    assert [*dict.fromkeys(papers)] == ["olap", "numa", "tuning"]
+    assert papers == sorted(papers, key=["olap", "numa", "tuning"].index)
 
 
 def test_the_page_lists_every_experiment(root: Path) -> None:
     text = (root / "docs/experiments.md").read_text()
     rows = [f"| `{one.name}` | {one.figure} | {one.shows} |" for one in ALL]
-    listed = [line for line in text.splitlines() if line.startswith(("| `olap-", "| `numa-"))]
+    listed = [
+        line
+        for line in text.splitlines()
+        if line.startswith(("| `olap-", "| `numa-", "| `tuning-"))
+    ]
     assert listed == rows, "\n".join(rows)

@@ -87,6 +87,17 @@ def test_what_coincides_is_one_deployment_with_all_names() -> None:
     assert any("win/cores=2" in line and line.endswith("the same as wim") for line in can.same)
 
 
+def test_a_knob_that_cannot_be_turned_is_not_varied() -> None:
+    axes = {"knob:numa-balancing": ("1", "0"), "knob:swappiness": ("1", "60")}
+    knobs = run(n=("1",)).model_copy(update={"axes": axes})
+    one_node = possible(knobs, TWO_CORES, [SPARK_TRAITS], "only root")
+    assert [one.split(": ")[1] for one in one_node.cannot] == [
+        *2 * ("it means nothing with one memory node",),
+        *2 * ("only root",),
+    ]
+    assert not one_node.grid.axes and len(possible(knobs, MILAN, [SPARK_TRAITS]).grid.axes) == 2
+
+
 @pytest.mark.parametrize("experiment", experiments(), ids=lambda one: one.name)
 def test_a_small_machine_gets_an_answer_to_every_experiment(experiment: Experiment) -> None:
     if unmet(experiment.needs, TWO_CORES):

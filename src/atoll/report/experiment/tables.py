@@ -146,7 +146,17 @@ def _figure(
 def _unit_of(name: str, units: dict[str, str]) -> str:
     """The unit of a term that only the claim names: that of its like, else of its kind."""
     like = next((unit for text, unit in units.items() if text.startswith(f"{name}(")), None)
-    kinds = {"time": "s", "sharing": "GB/s", "stream": "GB/s", "chiplets": "count", "peak": "GB"}
+    kinds = {
+        "time": "s",
+        "churn": "s",
+        "build": "s",
+        "sharing": "GB/s",
+        "stream": "GB/s",
+        "peak": "GB",
+        "local": "%",
+        "moves": "count",
+        "chiplets": "count",
+    }
     return like or kinds.get(name, "times")
 
 

@@ -15,8 +15,9 @@ from atoll.report.experiment import tables
 from atoll.report.experiment.tables import shape
 from atoll.report.table import Row, Table
 from atoll.report.terminal.grid import grid, titled
-from atoll.schema.experiment import Experiment, Needs
+from atoll.schema.experiment import Experiment, Needs, WorkloadRun
 from atoll.schema.span import span
+from atoll.schema.text import plural
 
 _WIDTH = 80
 _WRAPPED = ("figure", "published", "COST")
@@ -128,6 +129,8 @@ def _needs(needs: Needs) -> str:
 def _run(experiment: Experiment) -> list[str]:
     if experiment.measure is not None:
         return [f"atoll measure --only {','.join(experiment.measure.kinds)}"]
+    if experiment.workload is not None:
+        return _run_of_workloads(experiment.workload)
     run = experiment.bench
     assert run is not None
     axes = [f"{name} = {', '.join(values)}" for name, values in run.axes.items()]
@@ -137,6 +140,18 @@ def _run(experiment: Experiment) -> list[str]:
         engines = f", {', '.join(scale.engines)}" if scale.engines else ""
         queries = f", queries {scale.queries}" if scale.queries else ""
         lines.append(f"{name}: SF {scale.sf:g}, {scale.blocks} blocks{engines}{queries}")
+    return lines
+
+
+def _run_of_workloads(run: WorkloadRun) -> list[str]:
+    axes = [f"{name} = {', '.join(values)}" for name, values in run.axes.items()]
+    how = "all combinations" if run.product else "one axis at a time"
+    kept = "; w3 keeps its rows" if run.keep else ""
+    lines = [f"workloads {', '.join(run.workloads)}{kept}", f"{'; '.join(axes)}; {how}"]
+    lines += [
+        f"{name}: {scale.part:g} of the paper's rows, {plural(scale.blocks, 'block')}"
+        for name, scale in run.scales.items()
+    ]
     return lines
 
 

@@ -1,0 +1,99 @@
+"""What `atoll experiment` does for a figure that is measured with workloads."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from atoll.cli.measure import refuse_unwritable
+from atoll.cli.terminal import progress
+from atoll.errors import UsageError
+from atoll.experiments.here import too_large
+from atoll.experiments.ours import Ours, of_workloads
+from atoll.experiments.planned import unjudged_workloads
+from atoll.experiments.workload_run import Length, measure_workloads
+from atoll.experiments.workload_settings import Can, Settings, make_settings, runs_of
+from atoll.host.api import Host
+from atoll.host.local import LocalHost
+from atoll.knobs.journal import JournalFolder
+from atoll.schema.experiment import Experiment, WorkloadRun, WorkloadScale
+from atoll.schema.machine import Machine
+from atoll.schema.span import span
+from atoll.schema.text import plural
+from atoll.schema.workload import WorkloadRuns
+from atoll.store.files import write_atomic
+from atoll.store.paths import state_dir
+from atoll.supervise.interrupts import terminate_is_interrupt
+
+
+def what_can(host: Host) -> Can:
+    from atoll.advice.reading import loadable
+
+    root = host.user_id() == 0
+    return Can(loadable(host), "" if root else "only root turns switches of the whole system")
+
+
+def run_workloads(
+    experiment: Experiment,
+    run: WorkloadRun,
+    scale: WorkloadScale,
+    machine: Machine,
+    output: Path | None,
+    within_s: float | None,
+) -> Ours:
+    """Raises UsageError if nothing could be judged, at once."""
+    host = LocalHost()
+    settings = make_settings(run, machine, what_can(host))
+    lost = unjudged_workloads(experiment, run, machine, settings)
+    for line in settings.cannot:
+        print(f"atoll: not varied here: {line}", file=sys.stderr)
+    for line in lost:
+        print(f"atoll: cannot be judged here: {line}", file=sys.stderr)
+    if within_s is None:
+        print(f"atoll: {_cost(run, scale, settings)}", file=sys.stderr)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    path = output or state_dir("results") / f"{experiment.name}-{stamp}.json"
+    refuse_unwritable(str(path))
+
+    def keep(found: WorkloadRuns) -> None:
+        write_atomic(path, found.model_dump_json(indent=1) + "\n")
+
+    with terminate_is_interrupt(), progress(experiment.name) as say:
+        found = measure_workloads(
+            host,
+            run,
+            machine,
+            settings,
+            part=scale.part,
+            length=Length(scale.blocks, within_s),
+            folder=JournalFolder(),
+            keep=keep,
+            say=say if sys.stderr.isatty() else lambda _: None,
+        )
+    print(f"atoll: results: {path}", file=sys.stderr)
+    return of_workloads(experiment, found, path.name)
+
+
+def workloads_here(experiment: Experiment, run: WorkloadRun, machine: Machine) -> list[str]:
+    """What this machine can vary, cannot vary, and the cost of each scale."""
+    settings = make_settings(run, machine, what_can(LocalHost()))
+    cannot = [f"cannot vary {one}" for one in settings.cannot]
+    try:
+        lost = unjudged_workloads(experiment, run, machine, settings)
+    except UsageError as fault:
+        return [f"cannot: {fault}", *cannot]
+    costs = [
+        f"{size}: {f'cannot: {large}' if large else _cost(run, scale, settings)}"
+        for size, scale in run.scales.items()
+        for large in [too_large(scale, machine)]
+    ]
+    return [*costs, *cannot, *(f"cannot be judged here: {one}" for one in lost)]
+
+
+def _cost(run: WorkloadRun, scale: WorkloadScale, settings: Settings) -> str:
+    return (
+        f"{plural(len(settings.all), 'setting')} of {plural(len(run.workloads), 'workload')} in "
+        f"each of {plural(scale.blocks, 'block')}, by our guess about "
+        f"{span(runs_of(run, scale, settings) * scale.run_s)}"
+    )

@@ -1,0 +1,126 @@
+"""Runs workloads under all settings, block by block, and keeps whole blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from atoll.bench import switches
+from atoll.bench.axes import Axis
+from atoll.errors import UsageError
+from atoll.experiments.workload_settings import Setting, Settings, flags, knobs
+from atoll.host.api import Host
+from atoll.host.cpu_times import cpu_times
+from atoll.host.environment import emulated
+from atoll.knobs.journal import JournalFolder
+from atoll.probing.workload import run_workload
+from atoll.schema.base import parse
+from atoll.schema.experiment import WorkloadRun
+from atoll.schema.machine import Machine
+from atoll.schema.text import plural
+from atoll.schema.workload import SettingRun, WorkloadRuns
+
+_BUSY_SHARE = 0.1  # of the CPUs' time in a block
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    blocks: int
+    within_s: float | None = None  # instead: as many whole blocks as fit, at least one
+
+
+def measure_workloads(
+    host: Host,
+    run: WorkloadRun,
+    machine: Machine,
+    settings: Settings,
+    *,
+    part: float,
+    length: Length,
+    folder: JournalFolder,
+    keep: Callable[[WorkloadRuns], None],
+    say: Callable[[str], None],
+) -> WorkloadRuns:
+    """In every second block the settings run in reverse order, so that drift favours none. Answers
+    are checked in the first block. `keep` gets the whole blocks after each.
+
+    Raises CheckFailed for a wrong answer, UsageError for data that does not fit into memory,
+    NotPermitted if a knob cannot be turned. Every knob is restored, however this ends.
+    """
+    restored = switches.restore(host, folder) if any(map(knobs, settings.all)) else ""
+    names = {name for one in settings.all for name in one}
+    axes = [Axis(name, tuple({one[name]: None for one in settings.all})) for name in names]
+    before = switches.present_values(axes, host, folder)
+    busy = _Busy(host)
+    done: list[SettingRun] = []
+    started_s = host.monotonic()
+    with switches.turning(before, host, folder, say) as turn:
+        for block in range(length.blocks if length.within_s is None else 1_000_000):
+            pairs = [(name, one) for name in run.workloads for one in settings.all]
+            for place, (name, one) in enumerate(pairs if block % 2 == 0 else reversed(pairs)):
+                say(f"block {block + 1}, run {place + 1} of {len(pairs)}: {_words(name, one)}")
+                turn(knobs(one))
+                own, launch = flags(run, name, one, part=part, check=block == 0, machine=machine)
+                result = run_workload(host, own, launch)
+                done.append(SettingRun(block=block, setting=dict(one), result=result))
+            busy.look()
+            found = WorkloadRuns(
+                machine=machine,
+                emulated=emulated(host),
+                settings=tuple(map(dict, settings.all)),
+                runs=tuple(done),
+                warnings=tuple(filter(None, [restored, busy.warning])),
+            )
+            keep(found)
+            block_s = (host.monotonic() - started_s) / (block + 1)
+            if length.within_s is not None and block_s * (block + 2) >= length.within_s:
+                break
+    return found
+
+
+class _Busy:
+    """How many blocks other programs disturbed."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._blocks = self._disturbed = 0
+        self._before = self._times()
+
+    def look(self) -> None:
+        """At the end of a block."""
+        now = self._times()
+        total, busy, own = (b - a for a, b in zip(self._before, now, strict=True))
+        self._before = now
+        self._blocks += 1
+        self._disturbed += busy - own > _BUSY_SHARE * total
+
+    @property
+    def warning(self) -> str:
+        if not self._disturbed:
+            return ""
+        return (
+            f"other programs took more than {_BUSY_SHARE:.0%} of the CPUs in {self._disturbed} of "
+            f"{plural(self._blocks, 'block')}"
+        )
+
+    def _times(self) -> tuple[float, float, float]:
+        """Ticks of all CPUs, those in which anything ran, and those of the runs."""
+        all_, own = cpu_times(self._host), os.times()
+        ticks = os.sysconf("SC_CLK_TCK")
+        used = own.user + own.system + own.children_user + own.children_system
+        return all_.total, all_.busy + all_.steal, used * ticks
+
+
+def read_runs(path: Path) -> WorkloadRuns:
+    """Raises UsageError."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as fault:
+        raise UsageError(f"{path}: cannot be read ({fault})") from None
+    return parse(WorkloadRuns, text, where=str(path), error=UsageError)
+
+
+def _words(workload: str, setting: Setting) -> str:
+    return " ".join([workload, *(f"{name}={value}" for name, value in setting.items())])
