@@ -14,20 +14,27 @@ from tests.parts.knobs import Kernel
 
 @dataclass
 class Law:
-    """Seconds of a run: the product of the settings' factors, times noise and a drift."""
+    """Seconds of a run: the product of the settings' factors, times noise, a load and a drift."""
 
     slowdown: Mapping[tuple[str, str], float]  # (factor, value) -> times the baseline
     noise: float = 0.03  # standard deviation of the logarithm
     seed: int = 0
-    base_s: float = 1.0
+    wild: float = 0.0  # share of the runs that take twice as long on average
+    load: float = 0.0  # steps of what the machine's other work does to the logarithm
+    drift: float = 0.0  # of each run, as a share of the first
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
+        self._loaded = 0.0
         self.runs = 0
 
     def cost(self, setting: Setting) -> float:
         self.runs += 1
-        seconds = self.base_s * float(np.exp(self.noise * self._rng.standard_normal()))
+        self._loaded = 0.95 * self._loaded + self.load * self._rng.standard_normal()
+        seconds = float(np.exp(self.noise * self._rng.standard_normal() + self._loaded))
+        seconds *= 1 + self.drift * self.runs
+        if self.wild and self._rng.random() < self.wild:
+            seconds *= 1 + self._rng.exponential()
         for pair in setting:
             seconds *= self.slowdown.get(pair, 1.0)
         return seconds

@@ -14,14 +14,15 @@ order, and receives what was measured. So simulated times test it, and I/O stays
    and looks (Bonferroni), so that it holds for all verdicts together.
 
 A verdict of SAME means that the whole interval lies within the margin: then the advice is to leave
-it, also if the change is real. The combination is preferred to the best single factor only if its
-gain is larger by the margin, since fewer settings are better.
+it, also if the change is real. The combination is preferred to the best single factor only if it is
+shown to be better in the blocks that both ran in, and by the margin: fewer settings are better, and
+a factor without effect would come along by chance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
@@ -79,7 +80,7 @@ def least_runs(factors: Mapping[str, Sequence[str]]) -> int:
     """How many runs the shortest search makes: one round, then one look."""
     values = sum(map(len, factors.values()))
     halving = FIRST_ROUND_BLOCKS * (1 + values) if any(len(v) > 1 for v in factors.values()) else 0
-    return halving + _first_look(_most_comparisons(len(factors))) * (1 + len(factors))
+    return halving + _shortest_look(len(factors))
 
 
 def search(factors: Mapping[str, Sequence[str]]) -> Search:
@@ -94,18 +95,20 @@ def search(factors: Mapping[str, Sequence[str]]) -> Search:
     ]
     together = _combined(log.seeming(singles))
     chosen = [*singles, *([together] if together else [])]
-    effects = yield from _judge(log, chosen)
-    return Outcome(tuple(effects), tuple(dropped), best_of(effects), len(chosen))
+    comparisons = _comparisons(len(singles), combined=bool(together))
+    effects = yield from _judge(log, chosen, comparisons)
+    best = best_of(effects, lambda one, other: log.shows(one, other, _error(comparisons)))
+    return Outcome(tuple(effects), tuple(dropped), best, comparisons)
 
 
-def best_of(effects: Iterable[Judged]) -> Setting:
-    """The baseline if no setting is better."""
+def best_of(effects: Iterable[Judged], shown: Callable[[Setting, Setting], bool]) -> Setting:
+    """The baseline if no setting is better. `shown`: that the first setting beats the second."""
     better = [one for one in effects if one.verdict is Verdict.BETTER]
     single = max(
         (one for one in better if len(one.setting) == 1), key=lambda one: one.gain, default=None
     )
     several = next((one for one in better if len(one.setting) > 1), None)
-    if several and (single is None or several.gain > single.gain * (1 + MARGIN)):
+    if several and (single is None or shown(several.setting, single.setting)):
         return several.setting
     return single.setting if single else BASELINE
 
@@ -162,12 +165,23 @@ class _Log:
     def clear(self) -> None:
         self.costs.clear()
 
-    def gains(self, setting: Setting) -> list[float]:
+    def gains(self, setting: Setting, over: Setting = BASELINE) -> list[float]:
         return [
-            math.log(costs[BASELINE] / costs[setting])
+            math.log(costs[over] / costs[setting])
             for costs in self.costs
-            if setting in costs and BASELINE in costs
+            if setting in costs and over in costs
         ]
+
+    def shows(self, one: Setting, other: Setting, error: float) -> bool:
+        """That one beats the other, and by the margin."""
+        gains = self.gains(one, other)
+        found = shift(gains, error) if gains else None
+        return (
+            found is not None
+            and found.interval is not None
+            and found.interval.low > 0
+            and found.value > math.log1p(MARGIN)
+        )
 
     def rated(self, setting: Setting) -> Judged:
         gains = self.gains(setting)
@@ -190,7 +204,7 @@ def _halve(
         name: [((name, value),) for value in values] for name, values in factors.items()
     }
     blocks = FIRST_ROUND_BLOCKS
-    judging = _first_look(_most_comparisons(len(factors))) * (1 + len(factors))
+    judging = _shortest_look(len(factors))
     while any(len(settings) > 1 for settings in alive.values()):
         settings = [one for values in alive.values() for one in values]
         if not log.fits(blocks * (1 + len(settings)) + judging):
@@ -214,7 +228,9 @@ def _better_half(log: _Log, settings: Sequence[Setting], most: int = 0) -> list[
     return left[: most or math.ceil(len(settings) / 2)]
 
 
-def _judge(log: _Log, settings: Sequence[Setting]) -> Generator[Block, Measured, list[Judged]]:
+def _judge(
+    log: _Log, settings: Sequence[Setting], comparisons: int
+) -> Generator[Block, Measured, list[Judged]]:
     favourite = log.leader(settings)
     early = {
         one: replace(log.rated(one), verdict=Verdict.CANNOT_TELL)
@@ -222,9 +238,9 @@ def _judge(log: _Log, settings: Sequence[Setting]) -> Generator[Block, Measured,
         if log.gains(one)
     }
     log.clear()
-    error = ERROR / (LOOKS * max(1, len(settings)))
+    error = _error(comparisons)
     done: dict[Setting, Judged] = {}
-    looks = [_first_look(len(settings)) * 2**look for look in range(LOOKS)]
+    looks = [_first_look(comparisons) * 2**look for look in range(LOOKS)]
     for block in range(1, looks[-1] + 1):
         open_ = [one for one in settings if one not in log.failed and one not in done]
         if not open_ or not log.fits(1 + len(open_)):
@@ -245,13 +261,25 @@ def _decided(log: _Log, settings: Iterable[Setting], error: float) -> dict[Setti
     return {one.setting: one for one in found if one.verdict is not Verdict.CANNOT_TELL}
 
 
-def _most_comparisons(factors: int) -> int:
-    return factors + (factors > 1)
+def _comparisons(singles: int, *, combined: bool) -> int:
+    """Each with the baseline, and the combination with the best single one."""
+    return singles + 2 * combined
+
+
+def _error(comparisons: int) -> float:
+    """Of one comparison at one look."""
+    return ERROR / (LOOKS * max(1, comparisons))
+
+
+def _shortest_look(factors: int) -> int:
+    """The runs until the first look, without a combination, but with the error of one."""
+    comparisons = _comparisons(factors, combined=factors > 1)
+    return _first_look(comparisons) * (1 + factors)
 
 
 def _first_look(comparisons: int) -> int:
     """One block more than an interval needs, so that its ends are not the two wildest blocks."""
-    return fewest(ERROR / (LOOKS * max(1, comparisons))) + 1
+    return fewest(_error(comparisons)) + 1
 
 
 def _combined(settings: Sequence[Setting]) -> Setting:

@@ -7,6 +7,7 @@ import textwrap
 
 from atoll.report.terminal.grid import grid, printed
 from atoll.schema.span import span
+from atoll.schema.text import plural
 from atoll.schema.tuning import Effect, Tuning, Verdict, setting_words
 from atoll.tune.factors import line
 from atoll.tune.search import Block, words
@@ -69,8 +70,8 @@ def _said(found: Tuning) -> list[str]:
     if found.effects:
         said.append(
             f"A gain above 1 is better. The chance that any verdict is wrong is at most "
-            f"{found.error:.0%}, over {found.comparisons} compared with the baseline; 'same' "
-            f"means within {found.margin:.0%}. Measured for {span(found.time_s)}."
+            f"{found.error:.0%}, over {plural(found.comparisons, 'comparison')}; 'same' means "
+            f"within {found.margin:.0%}. Measured for {span(found.time_s)}."
         )
     said += [f"Left out: {one.what}: {one.why}" for one in found.left_out]
     said += [f"Caution: {text}" for text in found.cautions]
