@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 from dataclasses import dataclass
 
@@ -21,3 +22,19 @@ def find_program(name: str) -> str | None:
     """The path of the program; None if it is not installed."""
     beside = os.path.join(os.path.dirname(sys.executable), name)
     return beside if os.access(beside, os.X_OK) else shutil.which(name)
+
+
+def other_rights(program: str) -> str:
+    """Whose rights the program gets that this user lacks ('': nobody's): the dynamic linker ignores
+    LD_PRELOAD and LD_LIBRARY_PATH then (ld.so(8), secure-execution mode)."""
+    try:
+        info, attributes = os.stat(program), os.listxattr(program)
+    except OSError:
+        return ""
+    if info.st_mode & stat.S_ISUID and info.st_uid != os.getuid():
+        return "another user's (setuid)"
+    if info.st_mode & stat.S_ISGID and info.st_gid != os.getgid():
+        return "another group's (setgid)"
+    if "security.capability" in attributes and os.getuid():
+        return "its own capabilities'"
+    return ""

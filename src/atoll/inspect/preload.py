@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from atoll.host.api import Host
-from atoll.host.programs import ProgramFiles
+from atoll.host.programs import ProgramFiles, other_rights
 from atoll.inspect.elf import DT_AUDIT, DT_DEPAUDIT, PT_INTERP, Elf, ElfFault
 from atoll.inspect.link_map import open_elf
 from atoll.inspect.malloc import FileFacts, MallocFiles, is_allocator
@@ -52,6 +52,9 @@ def look_at_program(host: Host, files: ProgramFiles, *, library: str = "") -> Pr
         return _program_unknown(f"{path}: {fault}")
     if not linker:
         return _effect(PreloadEffect.NONE, "it is statically linked: it loads nothing")
+    if rights := other_rights(path):
+        why = f"it gets {rights} rights, so the dynamic linker ignores LD_PRELOAD"
+        return _effect(PreloadEffect.NONE, why)
     if not _LINKER.fullmatch(linker):
         return _program_unknown(f"Atoll does not run its dynamic linker, {linker}")
     if audited:

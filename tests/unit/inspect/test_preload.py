@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import struct
 import sys
 from collections.abc import Sequence
@@ -34,6 +36,19 @@ def test_a_static_program_loads_nothing() -> None:
     host = FakeHost()
     host.blobs["/prog"] = STATIC
     assert look_at_program(host, ProgramFiles("/prog")).preload.effect is PreloadEffect.NONE
+
+
+def test_a_program_with_rights_of_another_is_served_by_no_preload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "program"
+    shutil.copy("/bin/true", program)
+    program.chmod(0o4755)
+    own = look_at_program(LocalHost(), ProgramFiles(str(program))).preload
+    assert own.effect is PreloadEffect.EFFECTIVE, "the right of its own user is none more"
+    monkeypatch.setattr(os, "getuid", lambda: program.stat().st_uid + 1)
+    found = look_at_program(LocalHost(), ProgramFiles(str(program))).preload
+    assert found.effect is PreloadEffect.NONE and "setuid" in found.why
 
 
 def test_a_script_is_its_interpreter(tmp_path: Path) -> None:
