@@ -32,9 +32,9 @@ def other_rights(program: str) -> str:
     except OSError:
         return ""
     if info.st_mode & stat.S_ISUID and info.st_uid != os.getuid():
-        return "another user's (setuid)"
+        return "another user's rights (setuid)"
     if info.st_mode & stat.S_ISGID and info.st_gid != os.getgid():
-        return "another group's (setgid)"
+        return "another group's rights (setgid)"
     if "security.capability" in attributes and os.getuid():
-        return "its own capabilities'"
+        return "capabilities of its own"
     return ""

@@ -53,7 +53,7 @@ def look_at_program(host: Host, files: ProgramFiles, *, library: str = "") -> Pr
     if not linker:
         return _effect(PreloadEffect.NONE, "it is statically linked: it loads nothing")
     if rights := other_rights(path):
-        why = f"it gets {rights} rights, so the dynamic linker ignores LD_PRELOAD"
+        why = f"it gets {rights}, so the dynamic linker ignores LD_PRELOAD"
         return _effect(PreloadEffect.NONE, why)
     if not _LINKER.fullmatch(linker):
         return _program_unknown(f"Atoll does not run its dynamic linker, {linker}")
