@@ -12,15 +12,18 @@ import pytest
 from atoll.bench.results import read_results
 from atoll.cli import run
 from atoll.experiments.catalog import get
+from tests.parts.postgresql import ORDINARY_USER
 
 pytestmark = pytest.mark.installed
 
 RUN = (sys.executable, "-m", "atoll", "experiment", "run")
 
 
-def atoll(*arguments: str, state: Path) -> subprocess.CompletedProcess[str]:
+def atoll(
+    *arguments: str, state: Path, by: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*RUN, *arguments],
+        [*by, *RUN, *arguments],
         capture_output=True,
         text=True,
         timeout=1200,
@@ -77,10 +80,26 @@ def test_a_figure_that_means_nothing_here_is_answered_at_once(tmp_path: Path) ->
         (("olap-tab2", "--scale", "smoke", "--engines", "duckdb,spark"), "Tab. 2"),
         (("olap-tab2", "--scale", "smoke", "--engines", "trino"), "Tab. 2"),
         (("olap-tab1",), "Tab. 1"),
+        (("tuning-fig2", "--scale", "smoke"), "Fig. 2"),
+        (("tuning-fig5c", "--scale", "smoke"), "Fig. 5c"),
+        (("tuning-fig6", "--scale", "smoke"), "Fig. 6"),
+        (("tuning-fig6j", "--scale", "smoke"), "Fig. 6j"),
+        (("tuning-fig7", "--scale", "smoke"), "Fig. 7"),
+        (("tuning-fig8", "--scale", "smoke"), "Fig. 8"),
     ],
 )
 def test_an_experiment_of_each_kind(arguments: tuple[str, ...], title: str, tmp_path: Path) -> None:
-    name = "p.json" if title == "Tab. 1" else "r.jsonl"
+    name = "p.json" if title in ("Tab. 1", "Fig. 2") else "r.jsonl"
     done = atoll(*arguments, "-o", str(tmp_path / name), state=tmp_path)
     assert done.returncode in (0, 1), done.stderr
-    assert f"{title} of olap-on-chiplets and ours" in done.stdout
+    assert f"{title} of {get(arguments[0]).paper} and ours" in done.stdout
+
+
+@pytest.mark.long
+def test_tpch_on_the_servers_of_numa_query_tuning(tmp_path: Path) -> None:
+    """PostgreSQL and MariaDB, which refuse root, each with another malloc."""
+    path = str(tmp_path / "r.jsonl")
+    arguments = ("tuning-fig9", "--scale", "smoke", "--engines", "postgresql,mariadb", "-o", path)
+    done = atoll(*arguments, state=tmp_path, by=ORDINARY_USER)
+    assert done.returncode in (0, 1), done.stderr
+    assert "\nA, postgresql: " in done.stdout and "\nA, mariadb: " in done.stdout

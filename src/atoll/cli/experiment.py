@@ -230,7 +230,7 @@ def _bench(
     )
     prepare_output(options, scale.sf)
     names, missing = _ready(asked)
-    can = possible(run, machine, _traits(names), what_can(LocalHost()).knobs_fault)
+    can = possible(run, machine, _traits(names), what_can(LocalHost()))
     lost = unjudged(experiment, run, scale, machine, can, _uncounted())
     for line in (*missing, *can.cannot):
         print(f"atoll: not varied here: {line}", file=sys.stderr)
@@ -364,11 +364,11 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
         return ["all of it; 'atoll measure' tells the time before it starts (smoke: 30 s at most)"]
     lines: list[str] = []
     varied: list[str] = []
-    knobs_fault = what_can(LocalHost()).knobs_fault
+    means = what_can(LocalHost())
     for size, scale in experiment.bench.scales.items():
         engines = scale.engines or experiment.bench.engines
         try:
-            can = possible(experiment.bench, machine, _traits(engines), knobs_fault)
+            can = possible(experiment.bench, machine, _traits(engines), means)
             lost = unjudged(experiment, experiment.bench, scale, machine, can, _uncounted())
         except UsageError as fault:
             lines.append(f"{size}: cannot: {fault}")

@@ -9,11 +9,11 @@ from pathlib import Path
 from atoll.cli.measure import refuse_unwritable
 from atoll.cli.terminal import progress
 from atoll.errors import UsageError
-from atoll.experiments.here import too_large
+from atoll.experiments.here import Can, too_large
 from atoll.experiments.ours import Ours, of_workloads
 from atoll.experiments.planned import unjudged_workloads
 from atoll.experiments.workload_run import Length, measure_workloads
-from atoll.experiments.workload_settings import Can, Settings, make_settings, runs_of
+from atoll.experiments.workload_settings import Settings, make_settings, runs_of
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.knobs.journal import JournalFolder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from atoll.errors import UsageError
 from atoll.plan.planner import make_plan
 from atoll.schema.experiment import BenchRun, Experiment, Needs, Scale, Size, WorkloadScale
 from atoll.schema.machine import Chiplet, Machine
-from atoll.schema.plan import EngineTraits
+from atoll.schema.plan import EngineTraits, Malloc
 from atoll.schema.results import Entrant
 from atoll.schema.size import gib
 from atoll.schema.text import plural
@@ -46,6 +46,14 @@ class Counts:
                 found.append(self.number(word))
         once = list(dict.fromkeys(found))
         return sorted(once, key=int) if all(one.isdecimal() for one in once) else once
+
+
+@dataclass(frozen=True, slots=True)
+class Can:
+    """What a machine can have beside its topology."""
+
+    mallocs: Collection[str] = tuple(Malloc)  # that can be preloaded
+    knobs_fault: str = ""  # why no knob can be turned; empty if they can
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +130,23 @@ def choose_scale(
     return scale
 
 
-def knob_refused(axis: str, machine: Machine, fault: str) -> str:
-    """Why a knob's axis means nothing here; else `fault`, which is why no knob can be turned."""
+def not_here(axis: str, value: str, machine: Machine, can: Can) -> str:
+    """Why a knob or a malloc cannot be had or means nothing here; empty for all else."""
     if axis == f"{KNOB}numa-balancing" and len(machine.nodes) < 2:
         return "it means nothing with one memory node"
-    return fault
+    if axis.startswith(KNOB):
+        return can.knobs_fault
+    if axis == "malloc" and value != Malloc.SYSTEM and value not in can.mallocs:
+        return f"it cannot be loaded; 'atoll-exec --malloc {value} true' names its package"
+    return ""
 
 
 def possible(
-    run: BenchRun, machine: Machine, engines: Sequence[EngineTraits], knobs_fault: str = ""
+    run: BenchRun, machine: Machine, engines: Sequence[EngineTraits], can: Can | None = None
 ) -> Possible:
     """The grid without the values that the planner refuses for one of the engines, and without
-    knobs that cannot be turned."""
+    knobs and mallocs that cannot be had."""
+    can = can or Can()
     have = counts(machine)
     policies = have.numbers(run.axes.get("policy", ()))
     axes: list[Axis] = []
@@ -141,11 +154,8 @@ def possible(
     for name, words in run.axes.items():
         kept: list[str] = []
         for value in have.numbers(words):
-            why = (
-                knob_refused(name, machine, knobs_fault)
-                if name.startswith(KNOB)
-                else _refused(name, value, policies, machine, engines)
-            )
+            why = not_here(name, value, machine, can)
+            why = why or _refused(name, value, policies, machine, engines)
             if why:
                 cannot.append(f"{name}={value}: {why}")
             else:

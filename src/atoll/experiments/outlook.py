@@ -8,8 +8,8 @@ from typing import Literal
 
 from atoll.errors import UsageError
 from atoll.experiments.claims import parse_claim, terms_of
-from atoll.experiments.here import possible, too_large, unmet
-from atoll.experiments.workload_settings import Can, make_settings, runs_of
+from atoll.experiments.here import Can, possible, too_large, unmet
+from atoll.experiments.workload_settings import make_settings, runs_of
 from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, WorkloadRun
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
@@ -64,7 +64,7 @@ def _of_bench(run: BenchRun, machine: Machine, traits: Traits, can: Can) -> Outl
     for name, scale in run.scales.items():
         engines = scale.engines or run.engines
         try:
-            grid = possible(run, machine, [traits(engines[0])], can.knobs_fault)
+            grid = possible(run, machine, [traits(engines[0])], can)
         except UsageError as fault:
             return Outlook("no", (str(fault),))
         cannot |= dict.fromkeys(grid.cannot)

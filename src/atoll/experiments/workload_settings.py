@@ -17,7 +17,7 @@ from itertools import product
 
 from atoll.bench.axes import KNOB
 from atoll.errors import UsageError
-from atoll.experiments.here import counts, knob_refused
+from atoll.experiments.here import Can, counts, not_here
 from atoll.plan.cores import usable_places
 from atoll.plan.threads import thread_order
 from atoll.probing.workload import MEMORY, launch_flags, thread_places
@@ -32,14 +32,6 @@ ALL = "all"
 _ROWS = {"w1": 100_000_000, "w2": 100_000_000, "w3": 256_000_000, "w4": 256_000_000}  # section IV-B
 
 Setting = Mapping[str, str]  # axis -> value
-
-
-@dataclass(frozen=True, slots=True)
-class Can:
-    """What this machine can have beside its topology."""
-
-    mallocs: Collection[str]  # that can be preloaded
-    knobs_fault: str = ""  # why no knob can be turned; empty if they can
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +120,10 @@ def _check(name: str, value: str) -> None:
 
 def _refused(name: str, value: str, machine: Machine, can: Can) -> str:
     """Why this machine cannot have the value, or why it means nothing; empty if neither."""
-    if name.startswith(KNOB):
-        return knob_refused(name, machine, can.knobs_fault)
+    if why := not_here(name, value, machine, can):
+        return why
     if name == "memory" and value != "first-touch" and len(machine.nodes) < 2:
         return "it means nothing with one memory node"
-    if name == "malloc" and value != Malloc.SYSTEM and value not in can.mallocs:
-        return f"it cannot be loaded; 'atoll-exec --malloc {value} true' names its package"
     if name == "placement" and value == Placement.DENSE:
         places = usable_places(machine, smt=True)
         if thread_order(places, Placement.DENSE) == thread_order(places, Placement.SPARSE):

@@ -12,7 +12,7 @@ from atoll.cli import run
 from atoll.cli.measuring import RunOptions
 from atoll.errors import AtollError, EngineFailed
 from atoll.experiments.catalog import experiments, get
-from atoll.experiments.workload_settings import Can
+from atoll.experiments.here import Can
 from atoll.schema.experiment import Needs, WorkloadScale
 from tests.parts.bench_grid import MEASURED
 from tests.parts.machines import NodeShape, build
@@ -173,27 +173,41 @@ def test_workloads_have_no_engines_and_are_not_resumed(
     assert "tuning-fig3 runs workloads; leave out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "axes", "settings"),
+    [
+        ("tuning-fig3", {"placement": ("none", "sparse")}, 2),
+        ("tuning-fig7", {"index": ("art", "masstree", "btree", "skiplist")}, 4),
+    ],
+)
 def test_workloads_are_run_and_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    axes: dict[str, tuple[str, ...]],
+    settings: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """With the real program, at a size of milliseconds."""
-    one = get("tuning-fig3")
+    one = get(name)
     assert one.workload
-    tiny = WorkloadScale(part=0.00002, run_s=0.1)
-    run_of = one.workload.model_copy(update={"scales": {"smoke": tiny}})
+    tiny = {"smoke": WorkloadScale(part=0.00002, run_s=0.1)}
+    small = one.workload.model_copy(update={"axes": axes, "scales": tiny})
     monkeypatch.setattr(
-        "atoll.cli.experiment.get", lambda _: one.model_copy(update={"workload": run_of})
+        "atoll.cli.experiment.get", lambda _: one.model_copy(update={"workload": small})
     )
     path = str(tmp_path / "r.json")
-    assert run(["experiment", "run", "tuning-fig3", "--scale", "smoke", "-o", path]) in (0, 1)
+    assert run(["experiment", "run", name, "--scale", "smoke", "-o", path]) in (0, 1)
     said = capsys.readouterr()
-    assert "2 settings of 1 workload in each of 5 blocks" in said.err
-    assert "w1 with 2,000 records" in said.out and "\nA, w1: " in said.out
+    assert f"{settings} settings of 1 workload in each of 5 blocks" in said.err
+    verdict = f"\nA, {one.workload.workloads[0]}: "
+    assert " records; r.json\n" in said.out and verdict in said.out
     assert max(map(len, said.out.splitlines())) <= 80
-    assert run(["experiment", "report", "tuning-fig3", path]) == 0
-    assert "\nA, w1: " in capsys.readouterr().out
-    page = str(tmp_path / "r.html")
-    assert run(["experiment", "report", "tuning-fig3", path, "-o", page]) == 0
+    assert run(["experiment", "report", name, path]) == 0
+    assert verdict in capsys.readouterr().out
+    page = tmp_path / "r.html"
+    assert run(["experiment", "report", name, path, "-o", str(page)]) == 0
+    assert "<!doctype html>" in page.read_text()
 
 
 def test_what_cannot_be_judged_is_refused_before_it_is_run(

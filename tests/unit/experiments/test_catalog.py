@@ -20,8 +20,8 @@ from atoll.experiments.claims import (
     parse_term,
     terms_of,
 )
-from atoll.experiments.here import Counts
-from atoll.experiments.workload_settings import Can, make_settings
+from atoll.experiments.here import Can, Counts
+from atoll.experiments.workload_settings import make_settings
 from atoll.schema.experiment import Experiment
 from atoll.stats.paired import Estimate, Interval
 from atoll.suites import registry as suites

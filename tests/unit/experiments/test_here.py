@@ -9,6 +9,7 @@ import pytest
 from atoll.errors import UsageError
 from atoll.experiments.catalog import experiments
 from atoll.experiments.here import (
+    Can,
     Counts,
     counts,
     possible,
@@ -87,15 +88,21 @@ def test_what_coincides_is_one_deployment_with_all_names() -> None:
     assert any("win/cores=2" in line and line.endswith("the same as wim") for line in can.same)
 
 
-def test_a_knob_that_cannot_be_turned_is_not_varied() -> None:
-    axes = {"knob:numa-balancing": ("1", "0"), "knob:swappiness": ("1", "60")}
-    knobs = run(n=("1",)).model_copy(update={"axes": axes})
-    one_node = possible(knobs, TWO_CORES, [SPARK_TRAITS], "only root")
-    assert [one.split(": ")[1] for one in one_node.cannot] == [
+def test_knobs_and_mallocs_that_cannot_be_had_are_not_varied() -> None:
+    axes = {
+        "malloc": ("system", "jemalloc"),
+        "knob:numa-balancing": ("1", "0"),
+        "knob:swappiness": ("1", "60"),
+    }
+    of_all = run(n=("1",)).model_copy(update={"axes": axes})
+    found = possible(of_all, TWO_CORES, [SPARK_TRAITS], Can((), "only root"))
+    assert [one.split(": ")[1] for one in found.cannot] == [
+        "it cannot be loaded; 'atoll-exec --malloc jemalloc true' names its package",
         *2 * ("it means nothing with one memory node",),
         *2 * ("only root",),
     ]
-    assert not one_node.grid.axes and len(possible(knobs, MILAN, [SPARK_TRAITS]).grid.axes) == 2
+    assert [one.name for one in found.grid.axes] == ["malloc"]
+    assert len(possible(of_all, MILAN, [SPARK_TRAITS]).grid.axes) == 3
 
 
 @pytest.mark.parametrize("experiment", experiments(), ids=lambda one: one.name)

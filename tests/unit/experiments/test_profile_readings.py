@@ -17,6 +17,20 @@ from tests.parts import profiles
 EPYC = profiles.epyc(packages=2, chiplets=4, cores=4)
 
 
+def churned(*, one_tc: float, all_tc: float) -> Profile:
+    """With tcmalloc's seconds of one thread and of all; the others take 0.3 s."""
+    [made] = profiles.churn_runs(("system",), (1,))
+    runs = [
+        made.model_copy(
+            update={"allocator": name, "threads": threads, "seconds": profiles.figure(seconds)}
+        )
+        for name in ("system", "tcmalloc", "tbbmalloc")
+        for threads, own in ((1, one_tc), (8, all_tc), (32, all_tc))
+        for seconds in [own if name == "tcmalloc" else 0.3]
+    ]
+    return EPYC.model_copy(update={"churn": tuple(runs)})
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -55,6 +69,12 @@ def test_stream_and_sharing_are_figures_with_intervals() -> None:
         ("olap-fig3", profiles.graviton(), "could not be judged"),
         ("olap-tab1", profiles.graviton(), "did not hold"),
         ("olap-fig5", profiles.graviton(), "could not be judged"),
+        ("tuning-tab2", EPYC, "held"),
+        ("tuning-tab2", profiles.graviton(), "could not be judged"),
+        ("tuning-fig2", churned(one_tc=0.1, all_tc=0.9), "held"),
+        ("tuning-fig2", churned(one_tc=0.1, all_tc=0.2), "did not hold"),
+        ("tuning-fig2", churned(one_tc=0.5, all_tc=0.9), "did not hold"),
+        ("tuning-fig2", EPYC.model_copy(update={"churn": ()}), "could not be judged"),
     ],
 )
 def test_the_claims_on_machines_of_each_kind(name: str, profile: Profile, outcome: str) -> None:
@@ -113,6 +133,8 @@ def test_a_spread_as_wide_as_its_figure_decides_nothing(spread: float) -> None:
         ("stream(per=node)", "was not measured"),
         ("sharing(op=write, place=local, size=within)", "was not measured"),
         ("speedup()", "a profile has no speedup"),
+        ("churn(malloc=hoard, threads=1)", "was not measured with hoard and 1 thread"),
+        ("relative_latency(place=nearest)", "the memory of nodes was not measured"),
     ],
 )
 def test_what_is_missing_is_said(text: str, words: str) -> None:

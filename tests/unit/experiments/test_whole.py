@@ -12,11 +12,10 @@ from atoll.engines import registry
 from atoll.errors import UsageError
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.claims import judge, parse_claim
-from atoll.experiments.here import possible
+from atoll.experiments.here import Can, possible
 from atoll.experiments.ours import of_results, verdicts
 from atoll.experiments.outlook import Outlook, outlook
 from atoll.experiments.planned import unjudged
-from atoll.experiments.workload_settings import Can
 from atoll.plan import machine_id
 from atoll.schema.experiment import Experiment
 from atoll.schema.plan import EngineTraits

@@ -12,13 +12,13 @@ from atoll.errors import CheckFailed, UsageError
 from atoll.experiments import workload_run
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.claims import Reading, parse_term
+from atoll.experiments.here import Can
 from atoll.experiments.ours import Ours, of_workloads, verdicts
 from atoll.experiments.outlook import outlook
 from atoll.experiments.planned import unjudged_workloads
 from atoll.experiments.workload_readings import WorkloadReadings
 from atoll.experiments.workload_run import Length, measure_workloads, read_runs
 from atoll.experiments.workload_settings import (
-    Can,
     Setting,
     flags,
     knobs,
