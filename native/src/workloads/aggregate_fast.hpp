@@ -11,6 +11,8 @@
 // again soon.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -119,10 +121,21 @@ Groups median_fast(Team& team, std::span<const Record> records, std::size_t grou
 // Counts of keys, one slot per hash. A displaced key's count goes to its partition.
 class Counting {
  public:
-  explicit Counting(int bits) : partitions(bits), slots_(std::size_t{1} << kBits) {}
+  Counting(int partition_bits, int slot_bits)
+      : partitions(partition_bits), bits_(slot_bits), slots_(std::size_t{1} << slot_bits) {}
+
+  // Two slots for each key where these fit a core's share of the L3 cache and the keys come often
+  // enough, so that hardly any is displaced. A table that holds a part of the keys is no better
+  // than a small one, which stays in the L2.
+  static int slot_bits_for(std::size_t records, std::size_t groups) {
+    constexpr std::size_t kMost = std::size_t{1} << 18;  // 4 MiB
+    constexpr int kSmall = 12;  // 64 KiB: several windows of a moving cluster
+    if (2 * groups > std::min(kMost, records / 8)) return kSmall;
+    return std::max(static_cast<int>(std::bit_width(2 * groups - 1)), kSmall);
+  }
 
   void add(std::int64_t key) {
-    Record& slot = slots_[upper(hash_of(key), kBits)];
+    Record& slot = slots_[upper(hash_of(key), bits_)];
     if (slot.key != key) {
       if (slot.value != 0) partitions.add(slot);
       slot = {key, 0};
@@ -140,14 +153,15 @@ class Counting {
   Partitions partitions;
 
  private:
-  static constexpr int kBits = 12;  // 64 KiB: several windows of a moving cluster, half an L2
-  std::vector<Record> slots_;       // a key and its count; a count of 0: free
+  int bits_;
+  std::vector<Record> slots_;  // a key and its count; a count of 0: free
 };
 
 template <class Team>
 Groups count_fast(Team& team, std::span<const Record> records, std::size_t groups) {
   const int bits = Partitions::bits_for(records.size(), groups);
-  typename Team::template Local<Counting> locals(team, [=] { return Counting(bits); });
+  const int slot_bits = Counting::slot_bits_for(records.size(), groups);
+  typename Team::template Local<Counting> locals(team, [=] { return Counting(bits, slot_bits); });
   team.shares(records.size(), [&](std::size_t first, std::size_t last) {
     auto own = locals.lease();
     Counting& counting = *own;
