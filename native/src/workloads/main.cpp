@@ -34,6 +34,7 @@ Flags
   --dataset NAME           moving-cluster (w1), sequential (w3, w4), zipf (w2), runs, heavy-hitter
   --records N              rows; w3, w4: of the larger table (10,000,000; w3, w4: 16,000,000)
   --groups N               keys; w3, w4: rows of the smaller table (a row for 100 records; for 16)
+  --key-step N             keys are N apart, so that no array has a place for each (1)
   --threads N              (the CPUs that this process may use)
   --seed N                 of the data (1)
   --runs N                 on the same data (3)

@@ -19,6 +19,7 @@ enum Flag : int {
   kRecords,
   kGroups,
   kThreads,
+  kKeyStep,
   kSeed,
   kRuns,
   kPin,
@@ -37,6 +38,7 @@ constexpr option kLongOptions[] = {
     {"records", required_argument, nullptr, kRecords},
     {"groups", required_argument, nullptr, kGroups},
     {"threads", required_argument, nullptr, kThreads},
+    {"key-step", required_argument, nullptr, kKeyStep},
     {"seed", required_argument, nullptr, kSeed},
     {"runs", required_argument, nullptr, kRuns},
     {"pin", required_argument, nullptr, kPin},
@@ -150,6 +152,7 @@ Options parse_options(int argc, char** argv, int cpus) {
       case kThreads:
         options.threads = static_cast<int>(number("--threads", optarg, 1, kMostThreads));
         break;
+      case kKeyStep: options.key_step = number("--key-step", optarg, 1, kMostKeyStep); break;
       case kSeed: seed = number("--seed", optarg, 0, INT64_MAX); break;
       case kRuns: options.runs = static_cast<int>(number("--runs", optarg, 1, kMostRuns)); break;
       case kPin: options.pin = cpu_list(optarg); break;

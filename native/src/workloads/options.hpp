@@ -18,13 +18,15 @@ enum class IndexKind { kArt, kMasstree, kBTree, kSkipList };
 inline constexpr int kMostThreads = 1024;
 inline constexpr int kMostRuns = 1000;
 inline constexpr int kMostCpus = 8192;
+inline constexpr std::uint64_t kMostKeyStep = std::uint64_t{1} << 30;  // keys stay below 2^62
 
 struct Options {
   Workload workload = Workload::kMedian;
   Scheduler scheduler = Scheduler::kPlain;
   Variant variant = Variant::kPaper;
   IndexKind index = IndexKind::kArt;  // of w4
-  DataSpec data{};  // w3, w4: of the larger table; the smaller one has each key once
+  DataSpec data{};             // w3, w4: of the larger table; the smaller one has each key once
+  std::uint64_t key_step = 1;  // between neighbouring keys
   int threads = 1;
   int runs = 3;
   std::vector<int> pin;  // plain: CPUs of the threads, in turn; empty: not bound

@@ -27,6 +27,7 @@ std::string as_json(const Options& options, const Result& result) {
       {"dataset", std::string(name_of(options.data.dataset))},
       {"records", options.data.records},
       {"groups", options.data.groups},
+      {"key_step", options.key_step},
       {"seed", options.data.seed},
       {"threads", options.threads},
       {"pin", options.pin},

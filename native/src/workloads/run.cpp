@@ -62,6 +62,11 @@ void save(const std::string& folder, const Groups& answer) {
   save(folder, "answer.bin", all);
 }
 
+void spread(std::span<Record> rows, std::uint64_t key_step) {
+  if (key_step == 1) return;
+  for (Record& row : rows) row.key *= static_cast<std::int64_t>(key_step);
+}
+
 // The input: each thread touches and makes the part that it will read, so that the pages lie near
 // it.
 template <class Team>
@@ -73,12 +78,17 @@ struct Input {
                   [&](std::size_t first, std::size_t last) { rows->touch(first, last); });
     }
   }
-  void make(Team& team, const DataSpec& data) const {
+  void make(Team& team, const Options& options) const {
+    const DataSpec& data = options.data;
     team.shares(records.size(), [&](std::size_t first, std::size_t last) {
-      fill(data, first, records.all().subspan(first, last - first));
+      const std::span<Record> part = records.all().subspan(first, last - first);
+      fill(data, first, part);
+      spread(part, options.key_step);
     });
     team.shares(keys.size(), [&](std::size_t first, std::size_t last) {
-      fill_keys(data.groups, data.seed, first, keys.all().subspan(first, last - first));
+      const std::span<Record> part = keys.all().subspan(first, last - first);
+      fill_keys(data.groups, data.seed, first, part);
+      spread(part, options.key_step);
     });
   }
   Rows records;
@@ -186,7 +196,7 @@ Result run_on(Team& team, const Options& options) {
   result.input_bytes = input_bytes(options);
   team.run([&] {
     const Input<Team> input(team, options);
-    result.generate_s = seconds([&] { input.make(team, options.data); });
+    result.generate_s = seconds([&] { input.make(team, options); });
     if (!options.folder.empty()) save(options.folder, "records.bin", input.records.all());
     if (joins(options.workload)) {
       join(team, options, input, result);

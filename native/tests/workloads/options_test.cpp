@@ -43,14 +43,15 @@ TEST(Options, OneOfRecordsAndGroupsKeepsTheRatio) {
 }
 
 TEST(Options, EachFlagIsTaken) {
-  const Options options =
-      parsed({"--scheduler", "atoll", "--variant=fast", "w3", "--dataset", "zipf", "--threads", "3",
-              "--seed", "9", "--runs", "2", "--keep", "--no-check", "--save", "here"});
+  const Options options = parsed({"--scheduler", "atoll", "--variant=fast", "w3", "--dataset",
+                                  "zipf", "--threads", "3", "--key-step", "7", "--seed", "9",
+                                  "--runs", "2", "--keep", "--no-check", "--save", "here"});
   EXPECT_EQ(options.scheduler, Scheduler::kAtoll);
   EXPECT_EQ(options.variant, Variant::kFast);
   EXPECT_EQ(options.workload, Workload::kJoin);
   EXPECT_EQ(options.data.dataset, Dataset::kZipf);
   EXPECT_EQ(options.data.seed, 9U);
+  EXPECT_EQ(options.key_step, 7U);
   EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.runs, 2);
   EXPECT_TRUE(options.keep);
@@ -76,6 +77,7 @@ TEST(Options, WhatIsWrongIsNamed) {
       {"w1", "--records", "4294967296"},
       {"w1", "--records", "10", "--groups", "11"},
       {"w1", "--threads", "0"},
+      {"w3", "--key-step", "0"},
       {"w1", "--threads"},
       {"w1", "--nothing"},
       {"w1", "--keep"},
@@ -143,6 +145,19 @@ TEST(Run, OverheadIsOfWhatIsHeldBesideTheInput) {
   EXPECT_DOUBLE_EQ(nlohmann::json::parse(as_json(options, result))["overhead"], 3.0);
   const Options kept = parsed({"w3", "--keep", "--records", "1000000"});
   EXPECT_EQ(held_bytes(kept), 24'000'000U);
+}
+
+TEST(Run, KeysMayLieApart) {
+  for (const char* const workload : {"w1", "w2", "w3"}) {
+    for (const char* const variant : {"paper", "fast"}) {
+      const auto sums = [&](const char* step) {
+        return run(parsed({workload, "--variant", variant, "--records", "20000", "--threads", "2",
+                           "--runs", "1", "--key-step", step}))
+            .sums;
+      };
+      EXPECT_EQ(sums("1"), sums("1000003")) << workload << ", " << variant;
+    }
+  }
 }
 
 TEST(Run, TheAnswerDependsOnTheDataAlone) {

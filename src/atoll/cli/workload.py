@@ -66,6 +66,12 @@ def command() -> None:
     "16).",
 )
 @click.option("--threads", type=_COUNT, metavar="N", help="Default: the CPUs that it may use.")
+@click.option(
+    "--key-step",
+    type=_COUNT,
+    metavar="N",
+    help="Keys are N apart, so that no array has a place for each (default: 1).",
+)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of the data (default: 1).")
 @click.option("--runs", type=_COUNT, metavar="N", help="How often, on the same data (default: 3).")
 @click.option("--keep", is_flag=True, help="w3, w4: keep the joined rows, by malloc.")
@@ -105,6 +111,7 @@ def run(
     records: int | None,
     groups: int | None,
     threads: int | None,
+    key_step: int | None,
     seed: int | None,
     runs: int | None,
     keep: bool,
@@ -134,6 +141,7 @@ def run(
         "--records": records,
         "--groups": groups,
         "--threads": threads,
+        "--key-step": key_step,
         "--seed": seed,
         "--runs": runs,
         "--save": save,

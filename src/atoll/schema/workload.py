@@ -35,6 +35,7 @@ class WorkloadResult(Record):
     dataset: Literal["moving-cluster", "sequential", "runs", "zipf", "heavy-hitter"]
     records: int = Field(ge=1)  # w3, w4: rows of the larger table
     groups: int = Field(ge=1)  # w3, w4: rows of the smaller table
+    key_step: int = Field(default=1, ge=1)  # between neighbouring keys
     seed: int
     threads: int = Field(ge=1)
     pin: tuple[int, ...] = ()  # the threads' CPUs, in turn; empty: not bound
