@@ -29,6 +29,8 @@ _NO_COMPARISON = {
     "suites_data",
     "suites_pass",
     "suites_report",
+    "tuning_client",
+    "tuning_peers",
 }
 
 

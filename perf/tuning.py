@@ -1,8 +1,12 @@
-"""The fast variants of W1, W2 and W3 beside DuckDB's median, count and join.
+"""The fast variants of W1, W2 and W3 beside DuckDB, Polars and DataFusion, and the making of data.
 
-Both have the same rows in memory, in 64-bit columns, and the same number of threads. A time of ours
-is that of the second run of a fresh process, whose memory is then there, as DuckDB's is. Every
-answer is compared.
+All have the same rows in memory, in 64-bit columns, and the same number of threads. A time of ours
+is that of the second run of a fresh process, whose memory is then there, as theirs is. Every answer
+is compared. W1 is also asked for data with one heavy key, and W3 for keys that lie far apart: a
+join by an array of keys, which DuckDB has too, is then not possible.
+
+Data are made into memory that is there, so the peer is the bandwidth at which `atoll measure` finds
+that the same CPUs can write.
 """
 
 from __future__ import annotations
@@ -13,23 +17,34 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
 
+from atoll.host.local import LocalHost
+from atoll.probing.probe import Probe, find_probe
+from atoll.probing.requests import Move, Sampling
 from perf.harness import WrongAnswer, at_least, interleave, median, note, ratio, timed
+from perf.tuning_peers import NAMES, Peer, peers_python
 
 ROUNDS = 9
 TARGET = 1.5
+DATA_TARGET = 0.8
+WRITTEN_BYTES = 512 << 20
+WRITING_S = 0.2
 SCHEDULERS = ("plain", "atoll")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
+    name: str
     workload: str
+    flags: tuple[str, ...]
     peer: str
     query: str  # the answer's rows and sums
 
@@ -38,58 +53,128 @@ def _grouped(aggregate: str) -> str:
     return f"select count(*), sum(a) from (select {aggregate} a from records group by key)"
 
 
+_MEDIAN = _grouped("(2 * median(value))::bigint")
+_JOIN = "select count(*), sum(k.value), sum(r.value) from keys k join records r using (key)"
 CASES = (
-    Case("w1", "median", _grouped("(2 * median(value))::bigint")),
-    Case("w2", "count", _grouped("count(value)")),
-    Case(
-        "w3",
-        "join",
-        "select count(*), sum(k.value), sum(r.value) from keys k join records r using (key)",
-    ),
+    Case("w1", "w1", (), "median", _MEDIAN),
+    Case("w1-heavy-key", "w1", ("--dataset", "heavy-hitter"), "median", _MEDIAN),
+    Case("w2", "w2", (), "count", _grouped("count(value)")),
+    Case("w3", "w3", (), "join", _JOIN),
+    Case("w3-far-keys", "w3", ("--key-step", "1000003"), "join", _JOIN),
 )
+DATASETS = ("moving-cluster", "sequential", "runs", "zipf", "heavy-hitter")
 
 
 def compare() -> None:
     threads = len(os.sched_getaffinity(0))
+    python = peers_python()
     for case in CASES:
-        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, duckdb.connect() as con:
+        with (
+            tempfile.TemporaryDirectory(dir="/dev/shm") as folder,
+            duckdb.connect() as con,
+            ExitStack() as stack,
+        ):
             con.execute(f"set threads = {threads}")
-            _compare(case, threads, Path(folder), con)
+            made = _run(case, "plain", threads, "--save", folder)
+            peers: dict[str, Peer] = {}
+            if python is not None:
+                for name in NAMES:
+                    peer = Peer(python, name, case.workload, Path(folder), threads)
+                    peers[name] = stack.enter_context(peer)
+            for file in Path(folder).glob("*.bin"):
+                _load(con, file)
+                file.unlink()
+            _compare(case, made, threads, con, peers)
+    _compare_making(threads)
 
 
-def _compare(case: Case, threads: int, folder: Path, con: duckdb.DuckDBPyConnection) -> None:
-    made = _run(case, "plain", threads, "--save", str(folder))
-    for file in folder.glob("*.bin"):
-        _load(con, file)
-        file.unlink()
-    theirs = con.execute(case.query).fetchone()
+def _compare(
+    case: Case,
+    made: dict[str, Any],
+    threads: int,
+    con: duckdb.DuckDBPyConnection,
+    peers: dict[str, Peer],
+) -> None:
+    row = con.execute(case.query).fetchone()
+    expected = tuple(map(int, row or ()))
 
     def ours(scheduler: str) -> float:
         done = _run(case, scheduler, threads, "--no-check")
-        found = (done["answer"]["rows"], *done["answer"]["sums"])
-        if theirs is None or found != tuple(map(int, theirs)):
-            raise WrongAnswer(f"{case.workload} on {scheduler}: {found}, DuckDB: {theirs}")
+        verify(scheduler, (done["answer"]["rows"], *done["answer"]["sums"]))
         return float(done["runs_s"][-1])
 
-    def subject(scheduler: str) -> Callable[[], float]:
-        return lambda: ours(scheduler)
+    def theirs(name: str) -> float:
+        seconds, found = peers[name].ask()
+        verify(name, found)
+        return seconds
 
-    subjects = {scheduler: subject(scheduler) for scheduler in SCHEDULERS}
+    def verify(name: str, found: tuple[int, ...]) -> None:
+        if found != expected:
+            raise WrongAnswer(f"{case.name} on {name}: {found}, DuckDB: {expected}")
+
+    subjects: dict[str, Callable[[], float]] = {one: partial(ours, one) for one in SCHEDULERS}
+    subjects |= {name: partial(theirs, name) for name in peers}
     subjects["duckdb"] = lambda: timed(lambda: con.execute(case.query).fetchall())
     seconds = interleave(subjects, rounds=ROUNDS, warmup=1)
     size = f"{made['records']:,} records, {made['groups']:,} groups, {made['dataset']}"
-    note(f"{case.workload}: {size}, {threads} threads, {ROUNDS} rounds")
+    note(f"{case.name}: {size}, {threads} threads, {ROUNDS} rounds")
     for name, own in seconds.items():
-        note(f"{case.workload} {name}: {median(own).scaled(1e3)} ms")
+        note(f"{case.name} {name}: {median(own).scaled(1e3)} ms")
+    best = min(("duckdb", *peers), key=lambda name: median(seconds[name]).value)
     for scheduler in SCHEDULERS:
+        bar = f"tuning-{case.name}-{scheduler}"
         gain = ratio(seconds["duckdb"], seconds[scheduler])
-        note(f"{case.workload} on {scheduler}: DuckDB's {case.peer} takes {gain} times as long")
-        at_least(f"tuning-{case.workload}-{scheduler}-over-duckdb-speedup", gain.value, TARGET)
+        note(f"{case.name} on {scheduler}: DuckDB's {case.peer} takes {gain} times as long")
+        at_least(f"{bar}-over-duckdb-speedup", gain.value, TARGET)
+        if peers:
+            gain = ratio(seconds[best], seconds[scheduler])
+            note(f"{case.name} on {scheduler}: the best, {best}, takes {gain} times as long")
+            at_least(f"{bar}-over-best-speedup", gain.value, 1.0)
+
+
+def _compare_making(threads: int) -> None:
+    """Each data set beside plain writes, as seconds a gigabyte."""
+
+    def made(dataset: str) -> float:
+        case = Case("data", "w2", ("--dataset", dataset), "", "")
+        done = _run(case, "plain", threads, "--no-check")
+        return float(done["generate_s"] / done["input_bytes"] * 1e9)
+
+    with Probe(LocalHost(), find_probe()) as probe:
+
+        def written(store: Literal["temporal", "streaming"]) -> float:
+            answer = probe.ask(
+                Move(
+                    cpus=tuple(sorted(os.sched_getaffinity(0))),
+                    node=None,
+                    bytes=WRITTEN_BYTES,
+                    op="write",
+                    store=store,
+                    budget_s=WRITING_S,
+                ),
+                Sampling(settle=0.0, samples=1_000),
+                most_s=WRITING_S,
+                timeout_s=60.0,
+            )
+            return 1 / float(np.median(answer.gbs))
+
+        subjects: dict[str, Callable[[], float]] = {
+            "temporal": lambda: written("temporal"),
+            "streaming": lambda: written("streaming"),
+        }
+        subjects |= {dataset: partial(made, dataset) for dataset in DATASETS}
+        seconds = interleave(subjects, rounds=ROUNDS, warmup=1)
+    stream = min((seconds["temporal"], seconds["streaming"]), key=lambda one: float(np.median(one)))
+    note(f"data: plain writes take {median(stream)} s/GB, {threads} threads, {ROUNDS} rounds")
+    for dataset in DATASETS:
+        rate = ratio(stream, seconds[dataset])
+        note(f"data {dataset}: {median(seconds[dataset])} s/GB, {rate} of the rate of writes")
+        at_least(f"tuning-data-{dataset}-of-stream", rate.value, DATA_TARGET)
 
 
 def _run(case: Case, scheduler: str, threads: int, *flags: str) -> dict[str, Any]:
     program = str(Path(sys.executable).parent / "atoll-workload")
-    argv = [program, case.workload, "--variant", "fast", "--scheduler", scheduler]
+    argv = [program, case.workload, *case.flags, "--variant", "fast", "--scheduler", scheduler]
     argv += ["--threads", str(threads), "--runs", "2", *flags]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
