@@ -76,7 +76,8 @@ class Event {
   // A coroutine waits without a stack. A Coro (coro.hpp) goes on as a part of the same task, where
   // that may run; another one goes on on any worker of the runtime, which must still exist, in no
   // task. Awaited on a thread that is not a worker, it goes on on a worker of the runtime in which
-  // the event is set, or, set on another thread, there in `set`. It must not be destroyed before.
+  // the event is set, or, set on another thread, there in `set`, once all that have a worker or a
+  // thread of their own may go on. It must not be destroyed before.
   class Awaiter;
   class CoroAwaiter;
   Awaiter operator co_await();

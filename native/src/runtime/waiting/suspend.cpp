@@ -1,6 +1,8 @@
 // Suspends and resumes tasks and threads that are not workers.
 #include "atoll/runtime/detail/suspend.hpp"
 
+#include <utility>
+
 #include "suspension.hpp"
 
 namespace atl {
@@ -59,11 +61,19 @@ void Resumptions::add(detail::Waiter waiter) noexcept {
       [[fallthrough]];
     }
     case Kind::call: {
-      let_run();  // the call may be a user's code, which may wait for them, or end their team
-      visit_.reset();
       auto* const job = static_cast<detail::Job*>(pointer);
-      job->execute(job);
+      job->link = std::exchange(calls_, reinterpret_cast<std::uintptr_t>(job));
     }
+  }
+}
+
+Resumptions::~Resumptions() {
+  let_run();
+  visit_.reset();  // a call may be a user's code, which may end the team
+  while (calls_ != 0) {
+    auto* const job = reinterpret_cast<detail::Job*>(calls_);
+    calls_ = std::exchange(job->link, 0);
+    job->execute(job);
   }
 }
 

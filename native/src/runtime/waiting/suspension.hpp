@@ -48,12 +48,12 @@ template <class Publish>
 // Resumes several waiters, of any kinds and teams: makes tasks ready, and then wakes as many
 // workers as there are tasks, and the waiting threads. They wake as trees, when this ends at the
 // latest. So of 256 waiters the caller makes at most one system call for the threads and one for
-// the workers of a team, where the waiters of a team come one after the other; and these again
-// after each waiter that is called in place. Needs no memory.
+// the workers of a team, where the waiters of a team come one after the other. Those that are
+// called in place come last of all, since a call may take long. Needs no memory.
 class Resumptions {
  public:
   Resumptions() = default;
-  ~Resumptions() { let_run(); }
+  ~Resumptions();
   Resumptions(const Resumptions&) = delete;
   Resumptions& operator=(const Resumptions&) = delete;
 
@@ -66,6 +66,7 @@ class Resumptions {
   std::optional<Team::Visit> visit_;  // holds workers
   WakeTree threads_;
   int held_ = 0;
+  detail::Word calls_ = 0;  // the address of the last job to call, which links the one before
 };
 
 }  // namespace atl::runtime

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <coroutine>
 #include <exception>
 #include <optional>
@@ -111,25 +112,29 @@ struct Plain {
   };
 };
 
-// Where a thread sets the event such a coroutine goes on in the call, and may wait for a task that
-// the same call has woken before.
-TEST(WakeAll, ACoroutineMayWaitForThoseBeforeIt) {
+// Where a thread sets the event such a coroutine goes on in the call, and may take long: no task or
+// thread waits for it, whichever began to wait first.
+TEST(WakeAll, ACoroutineThatGoesOnInTheCallHoldsUpNoOther) {
   atl::Runtime runtime(with_workers(2));
   atl::Event event;
-  std::atomic<bool> up{false};
-  std::atomic<bool> seen{false};
-  // The last to wait is the first to be woken.
-  [](atl::Event& of, std::atomic<bool>& task_up, std::atomic<bool>& was_up) -> Plain {
+  std::atomic<int> up{0};
+  std::atomic<int> seen{0};
+  const auto await = [](atl::Event& of, std::atomic<int>& now, std::atomic<int>& was) -> Plain {
     co_await of;
-    was_up = soon([&] { return task_up.load(); });
-  }(event, up, seen);
-  auto task = runtime.spawn(atl::on_worker(1), [&] {
+    was += soon([&] { return now == 2; }) ? 1 : 0;
+  };
+  await(event, up, seen);
+  const auto wait = [&] {
     event.wait();
-    up = true;
-  });
+    ++up;
+  };
+  auto task = runtime.spawn(atl::on_worker(1), wait);
   until_all_sleep(runtime);
+  const std::jthread thread(wait);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // until that waits, most often
+  await(event, up, seen);
   event.set();
-  EXPECT_TRUE(seen);
+  EXPECT_EQ(seen, 2);
   task.join();
 }
 

@@ -38,9 +38,9 @@ ATOLL_EXPORT void resume(Waiter handle);
 
 // A waiter whose `resume` makes the job ready: for waiting without a stack (coroutines). Until then
 // the job's `link` is the word of a worker of its runtime, with its domain, or 0: then the job goes
-// to the runtime of the worker that resumes it, and on another thread it is called at once.
+// to the runtime of the worker that resumes it, and on another thread it is called there.
 ATOLL_EXPORT Waiter waiter_of(Job* job);
-// A waiter whose `resume` calls the job at once, which must not suspend, throw or take long.
+// A waiter whose `resume` calls the job, which must not suspend, throw or take long.
 ATOLL_EXPORT Waiter call_of(Job* job);
 
 // Done or not, with at most one waiter: all that waiting for a task needs, in 8 bytes.
