@@ -80,9 +80,9 @@ struct Decision {
 // A way to decide. To write your own, derive and override `name` and `decide`. If `decide` throws,
 // the spread stays as it is, and the approach is not asked again for this group; if `map` throws
 // when a group has to move, spread_cores maps it from then on. `reason` says what was thrown. After
-// std::bad_alloc each is tried again after an interval. What `begin` throws comes out of the
-// constructor of the group or the runtime; what `map` throws, out of that of the runtime and out of
-// the group's set_spread.
+// std::bad_alloc each is tried again after an interval, `map` until it has thrown it 10 times in a
+// row. What `begin` throws comes out of the constructor of the group or the runtime; what `map`
+// throws, out of that of the runtime and out of the group's set_spread.
 class ATOLL_EXPORT Approach {
  public:
   Approach() = default;

@@ -24,6 +24,10 @@ constexpr std::size_t kIdleStacks = 256;
 // What others may have of a run's CPU time if that is to show how good its spread was.
 constexpr double kOthersShare = 0.1;
 
+// Times in a row, an interval or more apart, that workers find no memory to move before their
+// approach's own map is taken for the cause.
+constexpr int kMostInVain = 10;
+
 // An approach that maps threads by spread_cores.
 constexpr const char* kPlainMapping = "static-local";
 
@@ -171,16 +175,21 @@ void Governor::seat_all() {
 }
 
 void Governor::seat_again(Steered& steered) {
-  try {
-    seat(steered, steered.spread);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (...) {
-    // Approach::map threw. They must sit elsewhere all the same.
+  // In a handler: Approach::map threw. They must sit elsewhere all the same.
+  const auto seat_plainly = [&] {
     std::shared_ptr<Approach> plain = approach_by_name(kPlainMapping);
     give_up(steered);
     steered.given_up_ = std::exchange(steered.approach, std::move(plain));
     seat(steered, steered.spread);
+  };
+  try {
+    seat(steered, steered.spread);
+    steered.seated_in_vain_ = 0;
+  } catch (const std::bad_alloc&) {
+    if (++steered.seated_in_vain_ < kMostInVain) throw;
+    seat_plainly();
+  } catch (...) {
+    seat_plainly();
   }
 }
 
@@ -286,9 +295,10 @@ void Governor::give_up(Steered& steered) {
 }
 
 void Governor::remember(Steered& steered, Readings& readings) {
-  steered.known_ = true;
-  steered.since_ = readings.now;
+  // First: it may throw.
   steered.before_ = LastReading(readings, steered.tag, steered.workers());
+  steered.since_ = readings.now;
+  steered.known_ = true;
 }
 
 void Governor::steer(Steered& steered, Readings& readings) {

@@ -73,6 +73,7 @@ class Steered {
   std::size_t at_ = 0;  // its place in the governor's list
   bool chooses_ = false;
   std::shared_ptr<Approach> given_up_ = {};  // could not map; kept: its end is the user's code
+  int seated_in_vain_ = 0;                   // times in a row without memory
   // When it was last asked or had nothing to say, and the values at that time, to subtract. Not
   // known: not yet looked at.
   bool known_ = false;

@@ -116,6 +116,31 @@ TEST(FaultyApproach, WithoutMemoryIsAskedAgainAndStopsNoOther) {
   EXPECT_EQ(first.reason(), "out of memory");
 }
 
+// Else it would learn from what was done before, and by others.
+TEST(FaultyApproach, WhoseFirstLookLacksMemoryBeginsWithTheSecond) {
+  struct Reads : Modest {
+    atl::Decision decide(const atl::Sample& sample) override {
+      if (!sample.fills.memory) ++without_fills;
+      return Modest::decide(sample);
+    }
+    std::atomic<int> without_fills{0};
+  };
+  atl::RuntimeOptions options = often();
+  std::atomic<int> reads{0};
+  options.fills = [&](int) -> atl::Fills {
+    if (reads++ == 0) throw std::bad_alloc();
+    return {.memory = 1};
+  };
+  const auto approach = std::make_shared<Reads>();
+  options.own_approach = approach;
+  atl::Runtime runtime(options);
+  EXPECT_TRUE(soon([&] {
+    runtime.spawn(fork_and_join).join();  // a caller of `run` may run it itself, which nobody sees
+    return approach->asked >= 2;
+  }));
+  EXPECT_EQ(approach->without_fills, 0);
+}
+
 // Maps all to core 7 until it throws.
 struct FaultyMap : atl::Approach {
   std::string name() const override { return "faulty map"; }
@@ -171,6 +196,10 @@ TEST(FaultyApproach, WhoseMapLacksMemoryKeepsNoOtherFromItsSeats) {
   EXPECT_THROW(runtime.set_spread(4), std::bad_alloc);
   EXPECT_EQ(second.spread(), 2) << "no two workers share a chiplet";
   EXPECT_EQ(first.spread(), 1);
+  EXPECT_TRUE(soon([&] {
+    return first.reason().find("threw: std::bad_alloc") != std::string::npos;
+  })) << "the governor tries for ever: "
+      << first.reason();
 }
 
 }  // namespace
