@@ -20,7 +20,8 @@
 //  - Between two awaits it may do all that a task may: fork, wait, spawn. After it has awaited a
 //    task or an event it goes on in its own runtime, at its place or in its group.
 //  - An exception that leaves a Coro comes out of the `co_await`, or of the Task's `join`.
-//  - A Coro that has not begun may be destroyed. One that has begun is destroyed at its end.
+//  - A Coro that has not begun may be destroyed. One that has begun is destroyed when its await is
+//    over or, of a task, when the handle is joined or dropped: until then its parameters live.
 //  - A coroutine of another type may await it. Once it has suspended for a task or an event, it is
 //    then in no task: it has no stop token and no task-locals.
 //  - Its value and its local variables are aligned to at most 64 bytes.

@@ -245,6 +245,26 @@ TEST_P(Coros, WaitForTheChildrenOfTheirScopeOnAnyThread) {
   }
 }
 
+// The scope's children end only when they are asked to stop.
+TEST_P(Coros, ThatThrowOnAnyThreadStopTheChildrenOfTheirScope) {
+  const auto leaves = [](Gate& gate) -> Coro<> {
+    atl::Scope scope;
+    for (int child = 0; child < 3; ++child) {
+      scope.fork([] {
+        while (!atl::this_task::stop_token().stop_requested()) atl::yield();
+      });
+    }
+    co_await gate;
+    EXPECT_THROW(scope.fork([] {}), atl::RuntimeFault);
+    EXPECT_THROW(scope.join(), atl::RuntimeFault);
+    throw std::out_of_range("elsewhere");
+  };
+  Gate gate;
+  atl::Task<> task = runtime.spawn(leaves(gate));
+  gate.go();
+  EXPECT_THROW(task.join(), std::out_of_range);
+}
+
 TEST_P(Coros, LeaveATaskThatResumesThemItsOwnTaskLocalsAndStopToken) {
   static atl::TaskLocal<int> local;
   const auto waits = [](Gate& gate, atl::Event& event) -> Coro<int> {
@@ -319,6 +339,20 @@ TEST_P(Coros, ThatHaveNotBegunMayBeDestroyed) {
   EXPECT_EQ(runtime.run(holds(captured)), 1);
   EXPECT_EQ(captured.use_count(), 1);
   runtime.spawn(holds(captured)).detach();
+}
+
+// Its frame is the task's memory.
+TEST_P(Coros, KeepTheirParametersAsLongAsTheirHandle) {
+  auto passed = std::make_shared<int>(1);
+  const auto holds = [](std::shared_ptr<int>) -> Coro<> { co_return; };
+  for (const bool joins : {true, false}) {
+    std::optional<atl::Task<>> task(runtime.spawn(holds(passed)));
+    while (!task->done()) std::this_thread::yield();
+    EXPECT_EQ(passed.use_count(), 2);
+    if (joins) task->join();
+    task.reset();
+    EXPECT_EQ(passed.use_count(), 1);
+  }
 }
 
 TEST_P(Coros, AreSpawnedOrAwaitedOnce) {
