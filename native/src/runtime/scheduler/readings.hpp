@@ -19,19 +19,21 @@ class Team;
 
 // What resctrl says of the team's workers.
 struct Occupancy {
-  bool is_known = false;  // it counts them alone
-  std::optional<std::uint64_t> set_bytes = {};
+  bool is_known = false;  // resctrl counts these workers, and nobody else with them
+  std::optional<std::uint64_t> set_bytes = {};  // their working set, if it can be told
 };
 
-// Reads the kernel's files, which may take long.
+// Reads the kernel's files, which may take milliseconds. Any thread.
 Occupancy read_occupancy(const Team& team);
 
-// All meters, by type, and so by domain. Empty while the team is not metered.
+// What all workers have done so far, sorted by type. The top 16 bits of a type are its domain, so
+// the types of a domain lie together. Empty while the team is not metered. O(n log n) in types.
 std::vector<TypeWork> read_work(const Team& team);
 
-// What was done between two readings of the same meters; both by type.
+// What was done between two readings of the same meters; all three are sorted by type. O(n).
 std::vector<TypeWork> more_work(std::span<const TypeWork> before, std::span<const TypeWork> now);
 
+// One moment, for all that the governor steers.
 class Readings {
  public:
   // `reader`: the user's; empty: the team's own counters.
@@ -41,8 +43,8 @@ class Readings {
   const Occupancy occupancy;
   const std::vector<TypeWork> work;
 
-  // Each worker's counters are read once, however many groups it belongs to. May throw what the
-  // reader throws.
+  // Of this worker, since it began. Read at the first call for each worker, and kept for all groups
+  // that it belongs to. Throws what the reader throws.
   const FillCounts& fills(int rank);
 
  private:

@@ -112,8 +112,9 @@ atl_rt_switch_and_return:
   .cfi_endproc
   .size atl_rt_switch_and_return, . - atl_rt_switch_and_return
 
-// How functions of ATL_RT_RETURNS_BY_JUMP return: the compiler chose the name. The caller of such a
-// function expects nothing in rcx.
+// How functions of ATL_RT_RETURNS_BY_JUMP return: the compiler chose the name. It takes rcx, which
+// the compiler does not know of. The switch in each of these functions changes rcx, too, and that
+// the compiler knows, so that no caller keeps anything there, even where it sees both.
   .weak __x86_return_thunk
   .hidden __x86_return_thunk
   .type __x86_return_thunk, @function
