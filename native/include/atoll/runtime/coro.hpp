@@ -10,8 +10,8 @@
 // awaiting coroutine, on the same worker (symmetric transfer: Baker, "Understanding symmetric
 // transfer", 2020). While it awaits it keeps only its frame, in place of a stack of at least 4 KiB,
 // and needs no other memory as a task. With g++ 12 a Coro<> has 88 bytes, its parameters, its local
-// variables and what it awaits (an event 16, a task 32), rounded up to 16; and 64 bytes more while
-// it awaits a task.
+// variables and what it awaits (an event 16, a task 32), rounded up to 16 (with clang, to 64); and
+// 64 bytes more while it awaits a task.
 //
 // Promises
 //  - `spawn`, `run` and `call` of Runtime, Group and tasks take a Coro as they take a function; it
@@ -46,9 +46,21 @@ class Coro;
 
 namespace detail {
 
+// The size of a frame must be a multiple of its alignment (job_memory.hpp). So it is with gcc, for
+// which a frame is a class; clang 16 gives the end of the last variable.
 struct CoroFrame {
-  static void* operator new(std::size_t bytes) { return take_job_memory(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) { give_job_memory(memory, bytes); }
+#if defined(__clang__)
+  static constexpr std::size_t kMultiple = JobMemory::kLine;
+#else
+  static constexpr std::size_t kMultiple = 1;
+#endif
+  static std::size_t whole(std::size_t bytes) {
+    return (bytes + kMultiple - 1) / kMultiple * kMultiple;
+  }
+  static void* operator new(std::size_t bytes) { return take_job_memory(whole(bytes)); }
+  static void operator delete(void* memory, std::size_t bytes) {
+    give_job_memory(memory, whole(bytes));
+  }
 };
 
 // What a promise does with the result, kept in Base::result.

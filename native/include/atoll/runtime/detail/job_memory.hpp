@@ -9,9 +9,10 @@
 // does. Under AddressSanitizer every block comes from malloc, so that it detects uses after free.
 //
 // An object has cache lines of its own; one that needs to be aligned to more has other memory. A
-// frame of a coroutine, of which there may be millions, takes only its bytes, rounded up to 16. Its
-// size is a multiple of its alignment, which nobody tells us, and so is the distance of the blocks
-// of a batch, which begins at a line: so it may be aligned to a line at most.
+// frame of a coroutine, of which there may be millions, takes only its bytes, rounded up to 16.
+// Nobody tells us its alignment. But the blocks of a batch are as far apart as they are large, and
+// the first is at a line: so a block is aligned to every power of 2, up to a line, that divides its
+// size.
 #pragma once
 
 #include <array>
@@ -84,7 +85,7 @@ class JobMemory {
   }
   template <class T>
   static void free_for(void* memory) noexcept {
-    ::operator delete(memory, sizeof(T), std::align_val_t{alignof(T)});
+    ::operator delete(memory, std::align_val_t{alignof(T)});  // clang before 19 has none by size
   }
 
  private:
