@@ -38,4 +38,6 @@ def test_an_engine_is_tuned_over_a_suite(engine: str, tmp_path: Path) -> None:
     assert {one.setting["workers"] for one in found.effects} and not found.left_out
     plan: Plan = read_plan(str(path))
     assert plan.engine == engine
-    subprocess.run([*ATOLL, "up", str(path), "--dry-run"], capture_output=True, check=True)
+    subprocess.run(
+        [*ORDINARY_USER, *ATOLL, "up", str(path), "--dry-run"], capture_output=True, check=True
+    )
