@@ -125,5 +125,6 @@ def _serve(path: str, call: Call) -> None:
                 rows = call(sql)
                 seconds = time.perf_counter() - start
                 connection.send((seconds, [tuple(row) for row in rows]))
+                del rows  # not while the next query's clock runs
 
     threading.Thread(target=answer, daemon=True).start()

@@ -1,9 +1,9 @@
 """One pass: all streams run their queries concurrently, each query once.
 
-The clock of a query stops when the engine's client has all rows. If that client is a call in
-another process (`HostedClient`), the rows come here only afterwards. A pass takes as long as at
-least one of its queries ran: what the bench does between two queries of a lone stream is its own
-time.
+The clock of a query runs from its call of the engine's client until that client has all rows. If
+the client is a call in another process, which holds the session, the clock is there
+(`QueryResult.began_s`): the way there and back is the bench's own. A pass takes as long as at least
+one of its queries ran: what the bench does between two queries of a lone stream is its own time.
 
 A query that the server refuses, or that takes longer than its limit, does not end the pass. Its
 stream gets a new connection and goes on with the next query, and no stream starts it again. A
@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from atoll.engines.api import Client, HostedClient, QueryResult
+from atoll.engines.api import Client, QueryResult
 from atoll.engines.calls import blamed
 from atoll.errors import EngineFailed, ServerGone
 from atoll.host.api import Host
@@ -29,12 +28,14 @@ from atoll.supervise.client_calls import SLACK_S, close_all
 
 _POLL_S = 0.5  # how often to check for overdue answers
 
+Span = tuple[float, float]  # of a clock: from and to
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     stream: int
     query: str
-    seconds: float  # at the client
+    seconds: float  # at the engine's client
     result: QueryResult
 
 
@@ -54,22 +55,25 @@ class Pass:
     suspect: str = ""  # the query during which the server was lost
 
 
-def asker(client: Client) -> Callable[[str, float], Callable[[], QueryResult]]:
-    """(SQL, limit in seconds) -> a function; the client has the rows when the call returns, and the
-    function fetches them."""
-    if isinstance(client, HostedClient):
-        hosted = client
-        return lambda sql, limit_s: hosted.ask(sql, timeout_s=limit_s)
+def ask(client: Client, sql: str, *, limit_s: float, host: Host) -> tuple[QueryResult, Span]:
+    """The result, and when the query ran. Raises as `Client.execute`."""
+    began_s = host.monotonic()
+    result: object = client.execute(sql, timeout_s=limit_s)
+    ended_s = host.monotonic()
+    if not isinstance(result, QueryResult):
+        raise EngineFailed(f"a client's execute returned {type(result).__name__}, not QueryResult")
+    if result.began_s is not None:
+        began_s, ended_s = result.began_s, result.began_s + result.engine_seconds
+    return result, (began_s, ended_s)
 
-    def ask(sql: str, limit_s: float) -> Callable[[], QueryResult]:
-        result: object = client.execute(sql, timeout_s=limit_s)
-        if not isinstance(result, QueryResult):
-            raise EngineFailed(
-                f"a client's execute returned {type(result).__name__}, not QueryResult"
-            )
-        return lambda: result
 
-    return ask
+def covered_s(spans: Iterable[Span]) -> float:
+    """The seconds in which at least one of the spans was."""
+    seconds, end = 0.0, float("-inf")
+    for start, stop in sorted(spans):
+        seconds += max(stop - max(start, end), 0.0)
+        end = max(end, stop)
+    return seconds
 
 
 def run_pass(
@@ -87,8 +91,7 @@ def run_pass(
     `reconnect` gives a stream a new connection after a query has failed. It raises EngineFailed if
     the server did not survive the query. `failed` is called at each failure.
     """
-    clock = Clock(host)
-    running_streams = _Streams(sql, limit_s, host, reconnect, clock)
+    running_streams = _Streams(sql, limit_s, host, reconnect)
     threads = [
         # Daemons: after an interrupt, stopping the servers ends their wait.
         threading.Thread(target=running_streams.stream, args=(number, client, order), daemon=True)
@@ -121,38 +124,7 @@ def run_pass(
     finally:
         running_streams.is_over.set()
     suspect = next(iter(running_streams.suspects), "")
-    return Pass(answers, unanswered, clock.read(), fault, suspect)
-
-
-class Clock:
-    """Runs while at least one query does."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._lock = threading.Lock()
-        self._running = 0
-        self._since = 0.0
-        self._seconds = 0.0
-
-    @contextmanager
-    def query(self) -> Iterator[None]:
-        self._count(1)
-        try:
-            yield
-        finally:
-            self._count(-1)
-
-    def _count(self, change: int) -> None:
-        with self._lock:
-            now = self._host.monotonic()
-            if self._running:
-                self._seconds += now - self._since
-            self._since = now
-            self._running += change
-
-    def read(self) -> float:
-        self._count(0)
-        return self._seconds
+    return Pass(answers, unanswered, covered_s(running_streams.spans), fault, suspect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +133,11 @@ class _Streams:
     limit_s: float
     host: Host
     reconnect: Callable[[int], Client]
-    clock: Clock
     # Answers and failures, and for each stream the fault that ended it, or None.
     done: queue.SimpleQueue[Answered | Unanswered | Exception | None] = field(
         default_factory=queue.SimpleQueue
     )
+    spans: list[Span] = field(default_factory=list)  # of queries, also of those that failed
     # Stream -> the query that is running, and since when.
     out: dict[int, tuple[str, float]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
@@ -191,18 +163,17 @@ class _Streams:
             self.done.put(None)
 
     def _ask(self, number: int, client: Client, query: str) -> Answered:
-        sql, ask = self.sql(query), asker(client)
-        began = self.host.monotonic()
-        self.out[number] = query, began
+        sql, began_s = self.sql(query), self.host.monotonic()
+        self.out[number] = query, began_s
         try:
-            with self.clock.query():
-                fetch = ask(sql, self.limit_s)
-            held = self.host.monotonic()
-            self.out[number] = query, held  # fetching the rows has its own limit
-            result = fetch()
+            result, span = ask(client, sql, limit_s=self.limit_s, host=self.host)
+        except EngineFailed:
+            self.spans.append((began_s, self.host.monotonic()))
+            raise
         finally:
             del self.out[number]
-        return Answered(number, query, held - began, result)
+        self.spans.append(span)
+        return Answered(number, query, span[1] - span[0], result)
 
     def _go_on(self, number: int, query: str, fault: EngineFailed) -> Client:
         """A new connection after a failed query. Raises EngineFailed if the server is lost too."""

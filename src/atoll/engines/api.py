@@ -83,6 +83,9 @@ class QueryResult:
     rows: list[tuple[Any, ...]]  # int, float, str, bool, None, decimal.Decimal, datetime.date
     engine_seconds: float  # execution and fetch, measured in the process that ran the query
     ticket: str = ""  # identifies the query for `CountingClient.work`
+    # When `engine_seconds` began, by CLOCK_MONOTONIC of this machine, if the engine's own client is
+    # a call in that process: then they are the time of the query, and the way there is not.
+    began_s: float | None = None
 
 
 class Client(Protocol):
@@ -134,16 +137,6 @@ class ProfilingClient(Client, Protocol):
     def profile(self, sql: str, *, timeout_s: float) -> QueryProfile | None:
         """Runs the query once more, and tells how the server did it; None if it cannot tell.
         Raises as `execute`."""
-        ...
-
-
-@runtime_checkable
-class HostedClient(Client, Protocol):
-    """A client whose queries run in another process that holds the session."""
-
-    def ask(self, sql: str, *, timeout_s: float) -> Callable[[], QueryResult]:
-        """As `execute`, but returns when that process has all rows. The function that it returns
-        fetches them; call it before the next query, or not at all."""
         ...
 
 

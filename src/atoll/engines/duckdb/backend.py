@@ -42,9 +42,6 @@ class DuckDBBackend:
         # Not later by SET: DuckDB starts and pins its threads when it opens the database.
         self._database = self._open(config)
         self._running: dict[str, duckdb.DuckDBPyConnection] = {}
-        # For queries to come, and by ticket those that hold the counts of a query.
-        self._ready = [self._cursor(_COUNT)]
-        self._ended: dict[str, duckdb.DuckDBPyConnection] = {}
         self._counted: dict[str, str] = {}  # JSON, by ticket
 
     def _open(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
@@ -54,50 +51,36 @@ class DuckDBBackend:
         with ThreadPoolExecutor(1, initializer=name_thread, initargs=(TASK_THREAD,)) as opener:
             return opener.submit(duckdb.connect, ":memory:", config=config).result()
 
-    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
-        try:
-            cursor = self._ready.pop()
-        except IndexError:
-            cursor = self._cursor(_COUNT)
-        with self._executing(cursor, ticket):
-            cursor.execute(sql)
-            columns = [Column(name, str(kind).lower()) for name, kind, *_ in cursor.description]
-            rows = cursor.fetchall()
-        self._ended[ticket] = cursor
-        return columns, rows
-
-    def answered(self, ticket: str) -> None:
-        with self._ended.pop(ticket) as cursor:
+    @contextmanager
+    def around(self, ticket: str) -> Iterator[None]:
+        with self._query(_COUNT, ticket) as cursor:
+            yield
             self._counted[ticket] = cursor.get_profiling_information(format="json")
-        self._ready.append(self._cursor(_COUNT))
+
+    def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
+        cursor = self._running[ticket]
+        rows = cursor.execute(sql).fetchall()
+        return [Column(name, str(kind).lower()) for name, kind, *_ in cursor.description], rows
 
     def profile(self, sql: str, ticket: str) -> QueryProfile:
-        with self._cursor(_PROFILE) as cursor:
-            with self._executing(cursor, ticket):
-                cursor.execute(sql).fetchall()
+        with self._query(_PROFILE, ticket) as cursor:
+            cursor.execute(sql).fetchall()
             found = json.loads(cursor.get_profiling_information(format="json"))
         return QueryProfile(operators=operators_of(found))
 
-    def _cursor(self, profiling: str) -> duckdb.DuckDBPyConnection:
-        """A cursor for one query."""
-        cursor = self._database.cursor()
-        # Past Atoll's scheduler, which would take it for a query to steer by.
-        duckdb.DuckDBPyConnection.execute(cursor, profiling)
-        return cursor
-
     @contextmanager
-    def _executing(self, cursor: duckdb.DuckDBPyConnection, ticket: str) -> Iterator[None]:
-        """Around the query of that ticket. Closes the cursor if the query fails."""
-        name_thread(TASK_THREAD)  # the caller runs tasks too
-        self._running[ticket] = cursor
-        try:
-            yield
-        except BaseException:
-            cursor.close()
-            raise
-        finally:
-            del self._running[ticket]
-            name_thread(IDLE_THREAD)
+    def _query(self, profiling: str, ticket: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The cursor of that query, in a thread that runs tasks."""
+        with self._database.cursor() as cursor:
+            # Past Atoll's scheduler, which would take it for a query to steer by.
+            duckdb.DuckDBPyConnection.execute(cursor, profiling)
+            self._running[ticket] = cursor
+            name_thread(TASK_THREAD)
+            try:
+                yield cursor
+            finally:
+                name_thread(IDLE_THREAD)
+                del self._running[ticket]
 
     def work(self) -> dict[str, EngineWork]:
         """DuckDB's peak is of the whole database, so of all queries that ran at the time."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from atoll.engines.api import Client, QueryResult
@@ -30,8 +30,8 @@ from atoll.schema.results import EngineWork, SchedulerState
 
 
 class SocketClient(QueryEnd):
-    """A `HostedClient`, `ScheduledClient`, `CountingClient` and `ProfilingClient` of
-    atoll.engines.api. Not for use by several threads at once."""
+    """A `ScheduledClient`, `CountingClient` and `ProfilingClient` of atoll.engines.api. Not for use
+    by several threads at once."""
 
     server = "SQL host"
 
@@ -49,12 +49,7 @@ class SocketClient(QueryEnd):
             ) from None
 
     def execute(self, sql: str, *, timeout_s: float) -> QueryResult:
-        return self.ask(sql, timeout_s=timeout_s)()
-
-    def ask(self, sql: str, *, timeout_s: float) -> Callable[[], QueryResult]:
-        """See `atoll.engines.api.HostedClient`."""
-        described = self._ask({"do": "execute", "sql": sql}, timeout_s)
-        return lambda: decode_result(described, self._ask({"do": "values"}, timeout_s))
+        return decode_result(self._ask({"do": "execute", "sql": sql}, timeout_s))
 
     def instances(self, *, timeout_s: float) -> int:
         return int(self._ask({"do": "instances"}, timeout_s)["instances"])

@@ -28,6 +28,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -37,7 +38,6 @@ from atoll.engines.sql.protocol import (
     encode,
     encode_error,
     encode_result,
-    encode_values,
 )
 from atoll.errors import EngineFailed
 from atoll.schema.operators import QueryProfile
@@ -87,8 +87,8 @@ class CountingBackend(Backend, Protocol):
 class PreparingBackend(Backend, Protocol):
     """A session that does work for a query outside of its clock."""
 
-    def answered(self, ticket: str) -> None:
-        """Finish that query, whose client has its answer, and prepare the next one."""
+    def around(self, ticket: str) -> AbstractContextManager[None]:
+        """Prepares that query, and finishes it, also if it fails."""
         ...
 
 
@@ -100,8 +100,8 @@ class ProfilingBackend(Backend, Protocol):
 
 
 class Server:
-    """Accepts connections. Each has two threads: one answers, and runs the query itself, since to
-    hand it over would take longer than the bench may; one waits for the client to hang up."""
+    """Accepts connections. Each has two threads: one answers, and runs the query itself; one waits
+    for the client to hang up."""
 
     def __init__(self, backend: Backend, path: str) -> None:
         self._backend = backend
@@ -136,8 +136,6 @@ class Server:
 
     def _serve(self, connection: socket.socket, name: str) -> None:
         running: list[str] = []  # the ticket of the request that is being answered
-        # The last result by its ticket, until the client asks for its values.
-        held: dict[str, Result] = {}
         with (
             connection,
             connection.makefile("rb") as lines,
@@ -145,17 +143,14 @@ class Server:
             contextlib.suppress(ConnectionError),  # the client is gone
         ):
             number = 0
-            try:
-                while line := lines.readline(MAX_LINE_BYTES):
-                    number += 1
-                    running.append(f"{name}-{number}")
-                    try:
-                        answer = self._answer(line, held, running[0])
-                    finally:
-                        running.clear()
-                    connection.sendall(answer)
-            finally:
-                self._release(held)
+            while line := lines.readline(MAX_LINE_BYTES):
+                number += 1
+                running.append(f"{name}-{number}")
+                try:
+                    answer = self._answer(line, running[0])
+                finally:
+                    running.clear()
+                connection.sendall(answer)
 
     @contextlib.contextmanager
     def _cancelling(self, connection: socket.socket, running: list[str]) -> Iterator[None]:
@@ -183,14 +178,13 @@ class Server:
             watcher.join()
             ended.close()
 
-    def _answer(self, line: bytes, held: dict[str, Result], ticket: str) -> bytes:
+    def _answer(self, line: bytes, ticket: str) -> bytes:
         try:
             request = json.loads(line)
             sql = str(request["sql"]) if request["do"] in ("execute", "profile") else ""
             tasks: dict[str, Callable[[], bytes]] = {
                 "instances": self._instances,
-                "execute": lambda: self._execute(sql, ticket, held),
-                "values": lambda: self._values(held),
+                "execute": lambda: self._execute(sql, ticket),
                 "work": self._work,
                 "profile": lambda: self._profile(sql, ticket),
                 "scheduler": self._scheduler,
@@ -203,28 +197,15 @@ class Server:
         except Exception as fault:  # the client receives any fault of the engine
             return encode_error(fault)
 
-    def _execute(self, sql: str, ticket: str, held: dict[str, Result]) -> bytes:
-        self._release(held)
-        started = time.perf_counter()
-        columns, rows = self._backend.run(sql, ticket)
-        seconds = time.perf_counter() - started
-        held[ticket] = (columns, rows)
-        self._backend.check()
-        return encode_result(columns, len(rows), seconds, ticket)
-
-    def _values(self, held: dict[str, Result]) -> bytes:
-        results = list(held.values())
-        self._release(held)
-        if not results:
-            raise EngineFailed("no result is waiting; send a query first")
-        return encode_values(*results[0])
-
-    def _release(self, held: dict[str, Result]) -> None:
-        """Forget the result, whose client's clock has stopped."""
-        for ticket in held:
-            if isinstance(self._backend, PreparingBackend):
-                self._backend.answered(ticket)
-        held.clear()
+    def _execute(self, sql: str, ticket: str) -> bytes:
+        backend = self._backend
+        around = backend.around if isinstance(backend, PreparingBackend) else contextlib.nullcontext
+        with around(ticket):
+            began_s = time.monotonic()
+            columns, rows = backend.run(sql, ticket)
+            seconds = time.monotonic() - began_s
+        backend.check()
+        return encode_result(columns, rows, began_s=began_s, seconds=seconds, ticket=ticket)
 
     def _instances(self) -> bytes:
         return encode({"ok": True, "instances": self._backend.instances()})

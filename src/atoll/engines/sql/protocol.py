@@ -1,9 +1,8 @@
 """The line protocol between `sql.client` and `sql.host`: one JSON object per line, each way. Pure.
 
     {"do": "execute", "sql": "select 1"}
-    {"ok": true, "columns": [["1", "integer"]], "rows": 1, "seconds": 0.001, "ticket": "atoll-0-1"}
-    {"do": "values"}
-    {"ok": true, "values": [[1]]}                            of the last query, by column, once
+    {"ok": true, "columns": [["1", "integer"]], "rows": 1, "values": [[1]],        by column
+     "began": 12.5, "seconds": 0.001, "ticket": "atoll-0-1"}
     {"do": "instances"}
     {"ok": true, "instances": 2}
     {"do": "work"}
@@ -15,8 +14,8 @@
     {"ok": false, "error": "one line"}
 
 A client sends a request only after it has the answer to the one before. Hanging up cancels a
-running query. A separate request returns the values, because encoding, sending and decoding 10,000
-rows takes longer than many queries: a benchmark stops its clock before that.
+running query. The host times a query, as the engine's own client would: to encode, send and decode
+10,000 rows takes longer than many queries, and the way there and back half a millisecond.
 """
 
 from __future__ import annotations
@@ -41,27 +40,27 @@ def encode(message: dict[str, Any]) -> bytes:
     return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def encode_result(columns: Sequence[Column], rows: int, seconds: float, ticket: str) -> bytes:
-    return encode(
-        {
-            "ok": True,
-            "columns": [[column.name, column.type] for column in columns],
-            "rows": rows,
-            "seconds": seconds,
-            "ticket": ticket,
-        }
-    )
-
-
-def encode_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> bytes:
+def encode_result(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[Any]],
+    *,
+    began_s: float,
+    seconds: float,
+    ticket: str,
+) -> bytes:
     kinds = [kind_of(column.type) for column in columns]
     by_column = zip(*rows, strict=True) if rows else [()] * len(kinds)
     return encode(
         {
             "ok": True,
+            "columns": [[column.name, column.type] for column in columns],
+            "rows": len(rows),
             "values": [
                 column_to_json(values, kind) for values, kind in zip(by_column, kinds, strict=True)
             ],
+            "began": began_s,
+            "seconds": seconds,
+            "ticket": ticket,
         }
     )
 
@@ -95,18 +94,24 @@ def _reading(part: str) -> Iterator[None]:
         raise EngineFailed(f"the SQL host sent {part} ({why})") from None
 
 
-def decode_result(message: dict[str, Any], values: dict[str, Any]) -> QueryResult:
+def decode_result(message: dict[str, Any]) -> QueryResult:
     with _reading("an unreadable result"):
         columns = tuple(Column(str(name), str(kind)) for name, kind in message["columns"])
         kinds = [kind_of(column.type) for column in columns]
         by_column = [
             column_from_json(found, kind)
-            for found, kind in zip(values["values"], kinds, strict=True)
+            for found, kind in zip(message["values"], kinds, strict=True)
         ]
         rows = list(zip(*by_column, strict=True))
         if columns and len(rows) != message["rows"]:
             raise ValueError(f"{len(rows)} of {message['rows']} rows")
-        return QueryResult(columns, rows, float(message["seconds"]), str(message["ticket"]))
+        return QueryResult(
+            columns,
+            rows,
+            float(message["seconds"]),
+            str(message["ticket"]),
+            float(message["began"]),
+        )
 
 
 def decode_scheduler(message: dict[str, Any]) -> SchedulerState:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from unittest.mock import Mock
+from pathlib import Path
 
 import duckdb
 import pytest
 
+from atoll.engines.api import Column
 from atoll.engines.duckdb.backend import AtollBackend, DuckDBBackend
+from atoll.engines.duckdb.engine import IDLE_THREAD, TASK_THREAD
 from atoll.engines.sql.host import Result
 
+THREAD_NAME = Path("/proc/thread-self/comm")
 JOIN = "select count(*) from range(300000) a join range(300000) b using (range)"
 
 
@@ -22,9 +25,8 @@ def backend(request: pytest.FixtureRequest) -> Iterator[DuckDBBackend]:
 
 
 def run(backend: DuckDBBackend, sql: str, ticket: str) -> Result:
-    result = backend.run(sql, ticket)
-    backend.answered(ticket)
-    return result
+    with backend.around(ticket):
+        return backend.run(sql, ticket)
 
 
 def test_the_peak_of_a_query_is_duckdbs_own(backend: DuckDBBackend) -> None:
@@ -40,18 +42,22 @@ def test_the_peak_of_a_query_is_duckdbs_own(backend: DuckDBBackend) -> None:
     assert backend.work() == {}, "the counts of a query come once"
 
 
-def test_counting_is_prepared_before_a_query_and_read_after_its_answer(
-    backend: DuckDBBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cursor = Mock(side_effect=backend._cursor)
-    monkeypatch.setattr(backend, "_cursor", cursor)
-    assert backend.run("select 1", "a")[1] == [(1,)]
-    assert (cursor.call_count, backend.work()) == (0, {})
-    backend.answered("a")
-    assert (cursor.call_count, set(backend.work())) == (1, {"a"})
+def test_a_query_is_prepared_and_counted_around_its_clock(backend: DuckDBBackend) -> None:
+    with backend.around("a"):
+        cursor = backend._running["a"]
+        assert THREAD_NAME.read_text().strip() == TASK_THREAD
+        assert backend.run("select 1 as one", "a") == ([Column("one", "integer")], [(1,)])
+        assert backend.work() == {}
+    assert (set(backend.work()), backend._running) == ({"a"}, {})
+    assert THREAD_NAME.read_text().strip() == IDLE_THREAD
     with pytest.raises(duckdb.Error):
-        backend.run("select nothing", "b")
-    assert run(backend, "select 2", "c")[1] == [(2,)], "also after one that failed"
+        run(backend, "select nothing", "b")
+    assert (backend._running, THREAD_NAME.read_text().strip()) == ({}, IDLE_THREAD), (
+        "also after one that failed"
+    )
+    with pytest.raises(duckdb.ConnectionException):
+        cursor.execute("select 1")
+    assert run(backend, "select 2", "c")[1] == [(2,)]
     assert set(backend.work()) == {"c"}
 
 

@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from hypothesis import strategies as st
 from atoll.engines.api import (
     Column,
     CountingClient,
-    HostedClient,
     ProfilingClient,
     ScheduledClient,
 )
@@ -34,7 +34,6 @@ from atoll.engines.sql.protocol import (
     decode_work,
     encode_error,
     encode_result,
-    encode_values,
 )
 from atoll.engines.sql.types import Kind as TypeKind
 from atoll.engines.sql.types import kind_of, scale_of
@@ -65,12 +64,11 @@ def tables(draw: st.DrawFn) -> tuple[list[Column], list[tuple[Any, ...]]]:
 @given(tables())
 def test_a_result_arrives_whole(table: tuple[list[Column], list[tuple[Any, ...]]]) -> None:
     columns, rows = table
-    described = encode_result(columns, len(rows), 0.25, "atoll-0-1")
-    values = encode_values(columns, rows)
-    assert (described.count(b"\n"), values.count(b"\n")) == (1, 1)
-    result = decode_result(decode(described), decode(values))
-    assert (list(result.columns), result.engine_seconds) == (columns, 0.25)
-    assert result.ticket == "atoll-0-1"
+    line = encode_result(columns, rows, began_s=7.5, seconds=0.25, ticket="atoll-0-1")
+    assert line.count(b"\n") == 1
+    result = decode_result(decode(line))
+    assert list(result.columns) == columns
+    assert (result.began_s, result.engine_seconds, result.ticket) == (7.5, 0.25, "atoll-0-1")
     for got, sent in zip(result.rows, rows, strict=True):
         for left, right in zip(got, sent, strict=True):
             assert type(left) is type(right)
@@ -88,14 +86,14 @@ def test_an_error_is_one_line(text: str) -> None:
 @given(st.binary())
 def test_a_malformed_reply_is_an_engine_failure(line: bytes) -> None:
     with pytest.raises(EngineFailed):
-        decode_result(decode(line), decode(line))
+        decode_result(decode(line))
 
 
 def test_a_result_with_too_few_rows_is_an_engine_failure() -> None:
     columns = [Column("n", "bigint")]
-    described = decode(encode_result(columns, 2, 0.25, "t"))
+    line = encode_result(columns, [(7,)], began_s=7.5, seconds=0.25, ticket="t")
     with fails(EngineFailed, found=1, described="2 rows"):
-        decode_result(described, decode(encode_values(columns, [(7,)])))
+        decode_result(decode(line) | {"rows": 2})
 
 
 @pytest.mark.parametrize(
@@ -179,12 +177,17 @@ class CountingBackend(SlowBackend):
         super().__init__()
         self.ran: list[str] = []
         self.finished: list[str] = []
+        self.around_s = 0.0
 
     def run(self, sql: str, ticket: str) -> tuple[list[Column], list[tuple[Any, ...]]]:
         self.ran.append(ticket)
         return super().run(sql, ticket)
 
-    def answered(self, ticket: str) -> None:
+    @contextmanager
+    def around(self, ticket: str) -> Iterator[None]:
+        time.sleep(self.around_s)
+        yield
+        time.sleep(self.around_s)
         self.finished.append(ticket)
 
     def work(self) -> dict[str, EngineWork]:
@@ -226,24 +229,17 @@ def test_a_query_and_its_faults(serve: Callable[[Backend], str]) -> None:
     client.close()
 
 
-def test_values_have_a_request_of_their_own(serve: Callable[[Backend], str]) -> None:
-    path = serve(SlowBackend())
-    client = SocketClient(path, timeout_s=60)
-    assert isinstance(client, HostedClient)
-    fetch = client.ask("select", timeout_s=60)
-    assert fetch().rows == [(7, datetime.date(1995, 3, 15))]
-    with fails(EngineFailed):
-        fetch()
-    left = client.ask("select", timeout_s=60)
-    with fails(EngineFailed, theirs="no such table at line 1"):
-        client.execute("fail", timeout_s=60)
-    with fails(EngineFailed):
-        left()
-    other = SocketClient(path, timeout_s=60)
-    mine, theirs = client.ask("select", timeout_s=60), other.ask("select", timeout_s=60)
-    assert mine().ticket != theirs().ticket, "each connection has its own"
-    client.close()
-    other.close()
+def test_a_query_has_the_time_of_its_own_process(serve: Callable[[Backend], str]) -> None:
+    """What the backend prepares and finishes, encoding, and the way of the rows are not in it."""
+    backend = CountingBackend()
+    backend.around_s = 0.1
+    client = SocketClient(serve(backend), timeout_s=60)
+    asked = time.monotonic()
+    result = client.execute("select", timeout_s=60)
+    answered = time.monotonic()
+    assert result.began_s is not None
+    ended = result.began_s + result.engine_seconds
+    assert asked + backend.around_s <= result.began_s <= ended <= answered - backend.around_s
 
 
 def test_a_scheduler_reports_its_state(serve: Callable[[Backend], str]) -> None:
@@ -267,20 +263,13 @@ def test_the_work_of_queries_is_reported_by_ticket(serve: Callable[[Backend], st
     assert silent.work(timeout_s=60) == {}, "an engine that does not count is no fault"
 
 
-def test_an_engine_prepares_and_finishes_queries_outside_of_their_clocks(
-    serve: Callable[[Backend], str],
-) -> None:
+def test_an_engine_finishes_what_ran(serve: Callable[[Backend], str]) -> None:
     backend = CountingBackend()
     client = SocketClient(serve(backend), timeout_s=60)
-    fetch = client.ask("select", timeout_s=60)
-    client.instances(timeout_s=60)
-    assert (len(backend.ran), backend.finished) == (1, []), "the client's clock may still run"
-    fetch()
-    assert backend.finished == backend.ran
-    client.ask("select", timeout_s=60)
+    client.execute("select", timeout_s=60)
     with pytest.raises(EngineFailed):
         client.execute("fail", timeout_s=60)
-    assert backend.finished == backend.ran[:-1], "also if nobody fetches the values"
+    assert backend.finished == backend.ran[:1]
 
 
 def test_a_profile_arrives_whole(serve: Callable[[Backend], str]) -> None:
