@@ -254,7 +254,8 @@ def test_interruption_keeps_results_and_leaves_nothing(
         process.kill()
         process.wait()
     assert process.returncode == 130, errors
-    assert errors.strip().splitlines()[-1] == "atoll: interrupted"
+    last = f"atoll: interrupted; to go on, repeat the command with -o {path} --resume"
+    assert errors.strip().splitlines()[-1] == last
     end = json.loads(path.read_text().splitlines()[-1])
     assert (end["record"], end["status"]) == ("end", "stopped")
     assert records.names() == []

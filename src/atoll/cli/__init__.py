@@ -136,8 +136,8 @@ def run(argv: list[str] | None = None) -> int:
     except click.exceptions.NoArgsIsHelpError as fault:
         print(fault.format_message(), file=sys.stderr)
         return 2
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        return _complain("interrupted", EXIT_INTERRUPTED)
+    except (click.exceptions.Abort, KeyboardInterrupt) as end:
+        return _complain("; ".join(["interrupted", *map(str, end.args)]), EXIT_INTERRUPTED)
     except click.ClickException as fault:
         hint = ""
         context = getattr(fault, "ctx", None)

@@ -240,7 +240,8 @@ def prepare_output(run: RunOptions, scale_factor: float | None) -> None:
 
 
 def measure(job: Job, run: RunOptions, host: LocalHost) -> None:
-    """Run the job and print its summary. Raises as `atoll.bench.outcome` does."""
+    """Run the job and print its summary. Raises as `atoll.bench.outcome` does, and of a
+    KeyboardInterrupt how to go on."""
     from atoll.bench.analysis import summarise
     from atoll.report.bench.text import bench_text
 
@@ -249,6 +250,11 @@ def measure(job: Job, run: RunOptions, host: LocalHost) -> None:
     path = run.output or state_dir("results") / f"{job.header.run_id}.jsonl"
     try:
         run_with_progress(job, path, host, resume=run.resume)
+    except KeyboardInterrupt:
+        if not path.exists():
+            raise
+        same = f"repeat the command with -o {shlex.quote(str(path))} --resume"
+        raise KeyboardInterrupt(f"to go on, {same}") from None
     finally:
         if path.exists():
             print(f"results: {path}", file=sys.stderr)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from atoll.bench.api import Server
 from atoll.bench.job import Job, Length
 from atoll.bench.results import ResultsWriter, read_results
 from atoll.bench.runner import Tick
-from atoll.cli import run
+from atoll.cli import cli, run
 from atoll.cli.measuring import RunOptions, measure
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.local import LocalHost
-from atoll.schema.results import RunHeader
+from atoll.schema.results import Entrant, RunHeader
 from tests.parts.bench import IDLE, WIM, FakeEngines, FakeWork, header, lines
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import check_complaint, fails
@@ -54,6 +56,21 @@ def test_a_failed_query_is_the_last_line_after_the_summary(
     told = capsys.readouterr()
     assert "1 complete block, 1 query left out" in told.out
     assert "left out: q6 failed (warm-up): no such column" in told.err
+
+
+def test_an_interrupted_run_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def deploy(entrant: Entrant) -> AbstractContextManager[Server]:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "my r.jsonl"
+    head = header(WIM, blocks_asked=1)
+    stopped = Job(head, FakeWork(), lambda *_: deploy, Length(1), longest_wait_s=0.0)
+    monkeypatch.setattr(cli, "invoke", lambda _: measure(stopped, options(path), HOST))
+    assert run(["bench", "duckdb"]) == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == (f"atoll: interrupted; to go on, repeat the command with -o '{path}' --resume")
 
 
 def test_nothing_starts_if_nothing_can_be_slower(tmp_path: Path) -> None:
