@@ -41,8 +41,9 @@ std::vector<int> numbered(const fs::path& folder, std::string_view prefix) {
   return found;
 }
 
-// The nodes of the threads that run now, without the caller's. A thread's state is field 3 of its
-// stat, its CPU field 39 (proc(5)); its name, field 2, may contain blanks and parentheses.
+// The nodes of the threads that run now or wait for a page, without the caller's. A thread's state
+// is field 3 of its stat, its CPU field 39 (proc(5)); its name, field 2, may contain blanks and
+// parentheses.
 std::vector<int> nodes_of_threads() {
   std::vector<int> nodes;
   for (const int thread : numbered("/proc/self/task", "")) {
@@ -57,7 +58,7 @@ std::vector<int> nodes_of_threads() {
     std::string cpu;
     fields >> state;
     for (int field = 4; field <= 39; ++field) fields >> cpu;
-    if (state != "R") continue;
+    if (state != "R" && state != "D") continue;
     const std::vector<int> of_cpu = numbered("/sys/devices/system/cpu/cpu" + cpu, "node");
     if (!of_cpu.empty()) nodes.push_back(of_cpu.front());
   }
@@ -72,18 +73,22 @@ std::vector<std::uint64_t> bytes_by_node(std::istream& numa_maps) {
   while (std::getline(numa_maps, line)) {
     std::vector<std::pair<std::size_t, std::uint64_t>> pages;  // (node, pages)
     std::uint64_t page_kb = 0;                                 // comes last
+    bool of_file = false;                                      // such as a library
     std::istringstream words(line);
     std::string word;
     while (words >> word) {
       const std::size_t equals = word.find('=');
       if (equals == std::string::npos) continue;
       const std::string_view value = std::string_view(word).substr(equals + 1);
-      if (word.starts_with("kernelpagesize_kB=")) {
+      if (word.starts_with("file=")) {
+        of_file = true;
+      } else if (word.starts_with("kernelpagesize_kB=")) {
         page_kb = number_behind(value, "").value_or(0);
       } else if (const auto node = number_behind(word.substr(0, equals), "N")) {
         pages.emplace_back(*node, number_behind(value, "").value_or(0));
       }
     }
+    if (of_file) continue;
     for (const auto& [node, count] : pages) {
       if (bytes.size() <= node) bytes.resize(node + 1);
       bytes[node] += count * page_kb * 1024;
@@ -106,19 +111,22 @@ std::optional<double> local_share(const std::vector<std::uint64_t>& bytes,
 
 bool several_memory_nodes() { return numbered("/sys/devices/system/node", "node").size() > 1; }
 
-std::optional<double> local_share_during(const std::function<void()>& work, double after_s) {
+std::optional<double> local_share_during(const std::function<void()>& work, double usual_s) {
   std::optional<double> found;
   std::mutex mutex;  // guards `ended`
   std::condition_variable end;
   bool ended = false;
   std::thread watcher([&] {
-    {
-      std::unique_lock lock(mutex);
-      if (end.wait_for(lock, std::chrono::duration<double>(after_s), [&] { return ended; })) return;
+    for (int look = 0; look < 2; ++look) {
+      {
+        const std::chrono::duration<double> wait(usual_s / 4);
+        std::unique_lock lock(mutex);
+        if (end.wait_for(lock, wait, [&] { return ended; })) return;
+      }
+      const std::vector<int> nodes = nodes_of_threads();
+      std::ifstream file("/proc/self/numa_maps");
+      if (const auto now = local_share(bytes_by_node(file), nodes)) found = now;
     }
-    const std::vector<int> nodes = nodes_of_threads();
-    std::ifstream file("/proc/self/numa_maps");
-    found = local_share(bytes_by_node(file), nodes);
   });
   const auto stop = [&] {
     {

@@ -13,7 +13,8 @@
 
 namespace atl::workloads {
 
-// Bytes on each memory node in the text of /proc/PID/numa_maps, by node. Pure.
+// Bytes on each memory node in the text of /proc/PID/numa_maps, by node, without pages of files.
+// Pure.
 [[nodiscard]] std::vector<std::uint64_t> bytes_by_node(std::istream& numa_maps);
 
 // The mean of the nodes' shares of all bytes; `nodes`: that of each running thread. nullopt without
@@ -24,9 +25,9 @@ namespace atl::workloads {
 // Whether there is anything to tell.
 [[nodiscard]] bool several_memory_nodes();
 
-// Calls `work`, and looks `after_s` seconds after its begin, from a thread of its own. nullopt if
-// `work` ends before.
+// Calls `work`, which usually takes `usual_s` seconds, and looks twice, after a quarter and a half
+// of that, from a thread of its own; the last look counts. nullopt if `work` ends before the first.
 [[nodiscard]] std::optional<double> local_share_during(const std::function<void()>& work,
-                                                       double after_s);
+                                                       double usual_s);
 
 }  // namespace atl::workloads

@@ -107,11 +107,10 @@ auto repeat(const Options& options, Result& result, Work&& work) {
   result.peak_bytes = peak_bytes();
   if (before) result.migrations = std::max(*migrations(), *before) - *before;
   if (several_memory_nodes()) {
-    // In a run of its own, which is not timed, because the look takes time. Half a run after its
-    // begin, the tables are there.
+    // In a run of its own, which is not timed, because looks take time.
     answer.reset();
     result.local_share = local_share_during([&] { answer.emplace(work()); },
-                                            *std::ranges::min_element(result.runs_s) / 2);
+                                            *std::ranges::min_element(result.runs_s));
   }
   return std::move(*answer);
 }

@@ -14,6 +14,7 @@ using Bytes = std::vector<std::uint64_t>;
 TEST(Locality, CountsTheBytesOfEachNode) {
   std::istringstream text(
       "55d0 default file=/bin/N1=7 mapped=3 N0=2 N3=1 kernelpagesize_kB=4\n"
+      "55d1 default heap anon=3 dirty=3 N0=2 N3=1 kernelpagesize_kB=4\n"
       "7f3a interleave:0-3 anon=512 dirty=512 N0=1 N1=256 kernelpagesize_kB=4\n"
       "7f3b prefer (many):0,2 huge dirty=3 N2=3 kernelpagesize_kB=2048\n"
       "7f3c default stack:9\n");

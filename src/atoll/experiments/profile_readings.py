@@ -20,6 +20,7 @@ from atoll.experiments.claims import Reading, Term
 from atoll.schema.confidence import LEAST_CONFIDENCE
 from atoll.schema.profile import Figure, PairMatrix, Profile, StreamKernel
 from atoll.schema.size import gib
+from atoll.schema.text import plural
 from atoll.stats.paired import Estimate, Interval
 
 NAMES = frozenset(
@@ -135,7 +136,7 @@ class ProfileReadings:
         for one in self._profile.churn:
             if (one.allocator, one.threads) == (malloc, threads):
                 return _figure(one.seconds)
-        return f"churn was not measured with {malloc} and {threads} threads"
+        return f"churn was not measured with {malloc} and {plural(threads, 'thread')}"
 
     def _relative_latency(self, term: Term) -> Reading | str:
         found = self._profile.nodes
