@@ -93,7 +93,7 @@ class BenchReadings:
             return f"no deployment has {_listed(values)}"
         match term.name:
             case "time":
-                return _reading(self._seconds(found.label, query), _of(found.label, query))
+                return self._time(found.label, query)
             case "speedup":
                 return self._speedup(found, values, query)
             case "gain":
@@ -124,6 +124,15 @@ class BenchReadings:
         if query is not None:
             return times.get(query, {})
         return geometric_means({name: times[name] for name in self._queries})
+
+    def _time(self, label: str, query: str | None) -> Reading | str:
+        found = _reading(self._seconds(label, query), _of(label, query))
+        if isinstance(found, str):
+            return found
+        queries = self._queries if query is None else (query,)
+        return replace(
+            found, mean=geometric_mean([fmean(self._times[label][one].values()) for one in queries])
+        )
 
     def _speedup(
         self, entrant: Entrant, values: Mapping[str, str], query: str | None

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from atoll.experiments.claims import Reading, Term, without_knobs
 from atoll.experiments.here import counts
@@ -82,7 +83,7 @@ class WorkloadReadings:
         blocks = self._blocks(setting, _VALUES[term.name])
         if not blocks:
             return f"{term.name} was not measured"
-        return Reading.over(blocks, _of(setting))
+        return replace(Reading.over(blocks, _of(setting)), mean=fmean(blocks.values()))
 
     def _best(self, axis: str, setting: Mapping[str, str]) -> Reading | str:
         values = dict.fromkeys(one[axis] for one in self._settings if axis in one)

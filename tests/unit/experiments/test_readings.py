@@ -75,6 +75,12 @@ def altered(given: Results, seconds: Callable[[QueryTime], float | None]) -> Ben
     return BenchReadings.of(Results(given.header, tuple(lines)), "spark")
 
 
+def test_the_mean_of_a_time_is_over_its_runs() -> None:
+    found = READ(parse_term("time(query=q1)"))
+    assert isinstance(found, Reading) and found.blocks
+    assert found.mean == pytest.approx(sum(found.blocks.values()) / len(found.blocks))
+
+
 def test_the_mean_is_over_the_blocks_that_both_have() -> None:
     """One block is 100 times slow, and in it one deployment failed."""
 

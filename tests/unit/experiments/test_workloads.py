@@ -170,6 +170,8 @@ def test_terms_are_read_block_by_block() -> None:
 
     assert value("speedup(malloc=jemalloc)") == value("best(over=malloc)") == 1.5
     assert value("remaining(malloc=jemalloc)") == 66.666667
+    time = read(parse_term("time(malloc=jemalloc)"))
+    assert isinstance(time, Reading) and time.mean == 7  # of 2, 4, ..., 12
     assert value("overhead()") == 2.5 and value("local()") == 25
     assert value("moves()") == 40 and value("moves(malloc=jemalloc)") == 1
     # A knob that nobody could turn is as the machine has it.
