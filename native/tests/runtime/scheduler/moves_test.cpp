@@ -55,18 +55,4 @@ TEST(Moves, WhoSleepsIsWokenForTheTasksOfItsNewChiplet) {
   EXPECT_TRUE(seen) << "it waited for the worker that was busy";
 }
 
-// Worker 0 stays where it is while the other one comes and goes.
-TEST(Moves, ACoreThatKeepsItsWorkerHasOneAtEveryMoment) {
-  atl::Runtime runtime(atl::test::with_workers(2));
-  const int core = runtime.cores().front();
-  std::atomic<bool> over{false};
-  std::jthread mover([&] {
-    for (int spread = 1; !over; spread = 3 - spread) runtime.set_spread(spread);
-  });
-  for (int times = 0; times < 3000; ++times) {
-    EXPECT_NO_THROW(runtime.spawn(atl::on_core(core), [] {}).detach());
-  }
-  over = true;
-}
-
 }  // namespace
