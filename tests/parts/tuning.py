@@ -85,6 +85,8 @@ class FakeRunner:
         self._line = ""
         self.runs = 0
         self.ended = False
+        self.closed = False
+        self.limits_s: list[float] = []
 
     def send(self, line: str) -> None:
         self._line = line
@@ -95,6 +97,7 @@ class FakeRunner:
             self.ended = True
             return "{}"
         self.runs += 1
+        self.limits_s.append(request["limit_s"])
         answer = GOOD | self._answer(request["argv"], self.runs)
         self._host.now_s += float(str(answer["seconds"]))
         return json.dumps(answer)
@@ -103,4 +106,5 @@ class FakeRunner:
         return ""
 
     def close(self) -> int:
+        self.closed = True
         return 0

@@ -138,7 +138,7 @@ class _Conductor:
 
     def _baseline(self) -> Ran:
         """Raises RunFault, and ValueError if the metric is not in its output."""
-        ran = self._runs.run(self._recipe(search.BASELINE), limit_s=self._work.time_s)
+        ran = self._runs.run(self._recipe(search.BASELINE), limit_s=self._left_s)
         self._work.metric.cost(ran)
         return ran
 

@@ -112,6 +112,13 @@ def test_a_command_that_cannot_be_measured_is_refused(
     assert host.runner is not None and host.runner.ended
 
 
+def test_trying_it_out_takes_no_longer_than_the_time(folder: JournalFolder) -> None:
+    host = Host(lambda argv, number: {"seconds": 15.0})
+    with pytest.raises(UsageError, match="runs are the least"):
+        tuned(host, folder, time_s=20)
+    assert host.runner is not None and host.runner.limits_s == [20.0, 5.0]
+
+
 def test_a_metric_that_the_output_lacks_is_refused(folder: JournalFolder) -> None:
     with fails(UsageError, metric="tps = (.*)"):
         tuned(Host(as_is), folder, metric="tps = (.*)")

@@ -28,7 +28,9 @@ from tests.parts.bench import (
     header,
 )
 from tests.parts.fake_host import FakeHost
+from tests.parts.knobs import Kernel
 from tests.parts.machines import plain
+from tests.parts.tuning import FakeRunner
 
 DUCKDB = entrant("duckdb", Policy.WIM, streams=2)
 
@@ -68,6 +70,27 @@ def test_a_setting_is_a_plan_of_its_own() -> None:
     assert plan is not None and plan.malloc is Malloc.TBBMALLOC
     assert [len(slot.cpus or ()) for slot in plan.slots] == [2]
     assert plan_of(Recipe(), made.job, DUCKDB_TRAITS) == DUCKDB.plan
+
+
+def test_a_runner_waits_beside_the_engine_only_if_switches_are_turned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It restores them after kill -9."""
+    made = Runs()
+    started: list[FakeRunner] = []
+
+    def start(host: object, knobs_folder: str) -> FakeRunner:
+        assert knobs_folder == "/knobs"
+        started.append(FakeRunner(Kernel(), lambda argv, number: {}))
+        return started[-1]
+
+    monkeypatch.setattr("atoll.tune.engine_runs.start_runner", start)
+    EngineRuns(made.host, made.job, DUCKDB_TRAITS).end()
+    assert not started
+    runs = EngineRuns(made.host, made.job, DUCKDB_TRAITS, knobs_folder="/knobs")
+    assert not started[0].closed
+    runs.end()
+    assert started[0].closed
 
 
 def refuse(label: str, sql: str) -> None:
