@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from atoll.bench import switches
 from atoll.errors import CheckFailed, UsageError
 from atoll.experiments import workload_run
 from atoll.experiments.catalog import experiments, get
@@ -286,8 +288,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     return found
 
 
-def measure(tmp_path: Path, length: Length, kept: list[WorkloadRuns] | None = None) -> WorkloadRuns:
-    chosen = run({"malloc": ("system", "jemalloc")})
+def measure(
+    tmp_path: Path,
+    length: Length,
+    kept: list[WorkloadRuns] | None = None,
+    chosen: WorkloadRun | None = None,
+) -> WorkloadRuns:
+    chosen = chosen or run({"malloc": ("system", "jemalloc")})
     host = FakeHost({"/proc/stat": "cpu 1 0 0 0 0 0 0 0\n"})
     return measure_workloads(
         host,
@@ -329,3 +336,23 @@ def test_a_wrong_answer_ends_it_and_whole_blocks_stay(tmp_path: Path, started: S
     with pytest.raises(CheckFailed, match="wrong answer"):
         measure(tmp_path, Length(5), kept)
     assert [len(one.runs) for one in kept] == [4]
+
+
+def test_knobs_are_turned_for_each_run_and_restored(
+    tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turned: list[Mapping[str, str]] = []
+
+    @contextmanager
+    def turning(before: Mapping[str, str], *_: object) -> Iterator[Callable[..., None]]:
+        yield turned.append
+        turned.append(before)
+
+    monkeypatch.setattr(switches, "restore", lambda *_: "restored thp-enabled=always")
+    monkeypatch.setattr(switches, "present_values", lambda *_: {"thp-enabled": "madvise"})
+    monkeypatch.setattr(switches, "turning", turning)
+    chosen = run({"knob:thp-enabled": ("always", "never")})
+    found = measure(tmp_path, Length(2), chosen=chosen)
+    values = [one["thp-enabled"] for one in turned]
+    assert values == [*2 * ("always", "never"), *2 * ("never", "always"), "madvise"]
+    assert "restored thp-enabled=always" in found.warnings
