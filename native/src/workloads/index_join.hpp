@@ -59,6 +59,7 @@ void look_up_interleaved(const I& index, std::span<const Record> probes, Found&&
     for (std::size_t at = 0; at < busy;) {
       Slot& slot = slots[at];
       if (!index.step(slot.lookup)) {
+        index.prefetch(slot.lookup);
         ++at;
         continue;
       }

@@ -5,7 +5,8 @@
 // Computing Surveys 1979, section 3). In numa-query-tuning it is the STX B+tree, whose nodes are
 // about 256 bytes and which one thread builds; here all threads do (coupled_tree.hpp).
 //
-// Shape:  inner nodes of up to 30 keys, leaves of up to 31 keys and values, 512 bytes each. Keys
+// Shape:  inner nodes of up to 31 keys, leaves of as many keys and values, about 512 bytes each.
+// Keys
 //         lie together, so that a search of a node reads few lines; it has no branch that a key
 //         decides.
 // Time:   find and insert O(log n); an insertion moves half a leaf on average, a split happens once
@@ -32,16 +33,16 @@ class SortedLeaf : public TreeNode {
   [[nodiscard]] bool is_full() const { return count_.load() == kKeys; }
 
   [[nodiscard]] std::optional<std::int64_t> find(std::int64_t key) const {
-    const std::size_t rank = rank_of(keys_, count_.load(), key);
-    if (rank == 0 || keys_[rank - 1].load() != key) return std::nullopt;
+    const std::size_t rank = keys_.rank_of(key, count_.load());
+    if (rank == 0 || keys_.fields[rank - 1].load() != key) return std::nullopt;
     return values_[rank - 1].load();
   }
 
   bool insert(std::int64_t key, std::int64_t value) {
     const std::uint32_t count = count_.load();
-    const std::size_t rank = rank_of(keys_, count, key);
-    if (rank > 0 && keys_[rank - 1].load() == key) return false;
-    insert_at(keys_, count, rank, key);
+    const std::size_t rank = keys_.rank_of(key, count);
+    if (rank > 0 && keys_.fields[rank - 1].load() == key) return false;
+    insert_at(keys_.fields, count, rank, key);
     insert_at(values_, count, rank, value);
     count_.store(count + 1);
     return true;
@@ -52,23 +53,24 @@ class SortedLeaf : public TreeNode {
     const std::uint32_t count = count_.load();
     const std::uint32_t half = count / 2;
     for (std::uint32_t from = half; from < count; ++from) {
-      right->keys_[from - half].store(keys_[from].load());
+      right->keys_.fields[from - half].store(keys_.fields[from].load());
       right->values_[from - half].store(values_[from].load());
     }
     right->count_.store(count - half);
+    keys_.free_from(half, count);
     count_.store(half);
-    return {right->keys_[0].load(), right};
+    return {right->keys_.fields[0].load(), right};
   }
 
  private:
   static constexpr std::size_t kKeys = 31;
 
   Field<std::uint32_t> count_;
-  KeyField keys_[kKeys];
+  KeyFields<kKeys> keys_;
   KeyField values_[kKeys];
 };
 static_assert(sizeof(SortedLeaf) == 512);
 
-using BTree = CoupledTree<SortedLeaf, 30>;
+using BTree = CoupledTree<SortedLeaf, 31>;
 
 }  // namespace atl::workloads

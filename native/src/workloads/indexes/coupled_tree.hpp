@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -32,27 +33,44 @@ struct TreeNode {
   const bool is_leaf;
 };
 
-// How many of `count` sorted keys are at most `key`. No branch depends on a key.
-inline std::size_t rank_of(const KeyField* keys, std::size_t count, std::int64_t key) {
-  const KeyField* first = keys;
-  for (; count > 1; count -= count / 2) {
-    first += first[count / 2 - 1].load() <= key ? count / 2 : 0;
+// What a place for a key holds when it is free, so that a search need not know which ones are.
+inline constexpr std::int64_t kFree = std::numeric_limits<std::int64_t>::max();
+
+template <std::size_t kKeys>
+struct KeyFields {
+  KeyFields() { free_from(0, kKeys); }
+  void free_from(std::size_t first, std::size_t last) {
+    for (; first < last; ++first) fields[first].store(kFree);
   }
-  const bool last = count == 1 && first->load() <= key;
-  return static_cast<std::size_t>(first - keys) + (last ? 1 : 0);
-}
+
+  // How many of the first `count` keys, the only ones that are not free, are at most `key`. Finds
+  // the block by the last key of each, then looks at the others of the block. No branch depends on
+  // a key, and a node costs few instructions: so a core has several lookups on their way.
+  [[nodiscard]] std::size_t rank_of(std::int64_t key, std::size_t count) const {
+    std::size_t rank = 0;
+#pragma GCC unroll 8
+    for (std::size_t at = kBlock - 1; at < kKeys; at += kBlock) rank += is_at_most(at, key);
+    const std::size_t block = rank * kBlock;
+    rank = block;
+#pragma GCC unroll 8
+    for (std::size_t at = 0; at < kBlock - 1; ++at) rank += is_at_most(block + at, key);
+    return std::min(rank, count);
+  }
+  [[nodiscard]] std::size_t is_at_most(std::size_t at, std::int64_t key) const {
+    return fields[at].load() <= key ? 1 : 0;
+  }
+
+  static constexpr std::size_t kBlock = kKeys < 16 ? 4 : 8;
+  static_assert(kKeys % kBlock == kBlock - 1, "the last block has no last key");
+
+  KeyField fields[kKeys];
+};
 
 // Puts a value at `at` of the first `count`, and the later ones one place on.
 template <class T>
 void insert_at(Field<T>* fields, std::size_t count, std::size_t at, T value) {
   for (std::size_t to = count; to > at; --to) fields[to].store(fields[to - 1].load());
   fields[at].store(value);
-}
-
-inline void prefetch_bytes(const void* begin, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += 64) {
-    __builtin_prefetch(static_cast<const char*>(begin) + at);
-  }
 }
 
 template <std::size_t kKeys>
@@ -62,13 +80,13 @@ class InnerNode : public TreeNode {
 
   [[nodiscard]] bool is_full() const { return count_.load() == kKeys; }
   [[nodiscard]] TreeNode* child_of(std::int64_t key) const {
-    return children_[rank_of(keys_, count_.load(), key)].load();
+    return children_[keys_.rank_of(key, count_.load())].load();
   }
 
   void add(std::int64_t separator, TreeNode* right) {
     const std::uint32_t count = count_.load();
-    const std::size_t at = rank_of(keys_, count, separator);
-    insert_at(keys_, count, at, separator);
+    const std::size_t at = keys_.rank_of(separator, count);
+    insert_at(keys_.fields, count, at, separator);
     insert_at(children_, count + 1, at + 1, right);
     count_.store(count + 1);
   }
@@ -78,12 +96,14 @@ class InnerNode : public TreeNode {
     const std::uint32_t half = count / 2;
     auto* const right = new InnerNode(children_[half + 1].load());
     for (std::uint32_t from = half + 1; from < count; ++from) {
-      right->keys_[from - half - 1].store(keys_[from].load());
+      right->keys_.fields[from - half - 1].store(keys_.fields[from].load());
       right->children_[from - half].store(children_[from + 1].load());
     }
     right->count_.store(count - half - 1);
+    const std::int64_t separator = keys_.fields[half].load();
+    keys_.free_from(half, count);
     count_.store(half);
-    return {keys_[half].load(), right};
+    return {separator, right};
   }
 
   // Between changes.
@@ -94,7 +114,7 @@ class InnerNode : public TreeNode {
 
  private:
   Field<std::uint32_t> count_;  // of the keys; one child more
-  KeyField keys_[kKeys];        // key i: the least of child i + 1
+  KeyFields<kKeys> keys_;       // key i: the least of child i + 1
   Field<TreeNode*> children_[kKeys + 1];
 };
 
@@ -127,7 +147,7 @@ class CoupledTree {
     return {key, root_.load(), &lock_, version, std::nullopt};
   }
 
-  bool step(Lookup& lookup) const {
+  [[gnu::always_inline]] bool step(Lookup& lookup) const {
     const TreeNode* const node = lookup.node;
     const std::uint64_t version = node->lock.read();
     if (!lookup.above->still(lookup.above_version)) return again(lookup);
@@ -137,11 +157,17 @@ class CoupledTree {
     }
     lookup.node = inner(node)->child_of(lookup.key);
     if (!node->lock.still(version)) return again(lookup);
-    // Whether it is a leaf is not known before it is there.
-    prefetch_bytes(lookup.node, std::min(sizeof(Inner), sizeof(Leaf)));
     lookup.above = &node->lock;
     lookup.above_version = version;
     return false;
+  }
+
+  // Whether the node is a leaf is not known before it is there.
+  void prefetch(const Lookup& lookup) const {
+    const auto* const begin = reinterpret_cast<const char*>(lookup.node);
+    for (std::size_t at = 0; at < std::min(sizeof(Inner), sizeof(Leaf)); at += 64) {
+      __builtin_prefetch(begin + at);
+    }
   }
 
   void settle() {}

@@ -3,8 +3,8 @@
 //   index.insert(key, value)   false if the key is there. Any number of threads, beside lookups.
 //                              Throws std::bad_alloc, and the index is as before
 //   index.begin(key)           a Lookup: a descent that has not looked at a node yet
-//   index.step(lookup)         looks at one node and asks for the cache lines of the next one.
-//                              true: the answer is in lookup.found
+//   index.step(lookup)         looks at one node. true: the answer is in lookup.found
+//   index.prefetch(lookup)     asks for the cache lines that the next step reads
 //   index.settle()             frees what insertions replaced. Not beside any other call
 //
 // A lookup is cut into steps so that a thread can have many of them on their way, each waiting for
@@ -27,15 +27,16 @@ concept Index =
       { index.insert(key, value) } -> std::same_as<bool>;
       { shared.begin(key) } -> std::same_as<typename I::Lookup>;
       { shared.step(lookup) } -> std::same_as<bool>;
+      { shared.prefetch(lookup) } -> std::same_as<void>;
       { lookup.found } -> std::same_as<std::optional<std::int64_t>&>;
       { index.settle() } -> std::same_as<void>;
     };
 
+// Also here a node's lines are asked for before it is searched, so that they come together.
 template <Index I>
 std::optional<std::int64_t> find(const I& index, std::int64_t key) {
   auto lookup = index.begin(key);
-  while (!index.step(lookup)) {
-  }
+  while (!index.step(lookup)) index.prefetch(lookup);
   return lookup.found;
 }
 

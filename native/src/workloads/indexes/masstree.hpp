@@ -68,10 +68,14 @@ class PermutedLeaf : public TreeNode {
   [[nodiscard]] bool is_full() const { return Permutation(order_.load()).size() == kKeys; }
 
   [[nodiscard]] std::optional<std::int64_t> find(std::int64_t key) const {
-    const Permutation order(order_.load());
-    const std::size_t rank = rank_in(order, key);
-    if (rank == 0 || keys_[order[rank - 1]].load() != key) return std::nullopt;
-    return values_[order[rank - 1]].load();
+    // Places in use are the first ones, and equality needs no order. Behind them can be what a
+    // split has moved.
+    const std::size_t size = Permutation(order_.load()).size();
+    std::size_t place = kKeys;
+#pragma GCC unroll 16
+    for (std::size_t at = kKeys; at-- > 0;) place = keys_[at].load() == key ? at : place;
+    if (place >= size) return std::nullopt;
+    return values_[place].load();
   }
 
   bool insert(std::int64_t key, std::int64_t value) {
@@ -89,12 +93,18 @@ class PermutedLeaf : public TreeNode {
     auto* const right = new PermutedLeaf();
     const Permutation order(order_.load());
     const std::size_t half = order.size() / 2;
-    for (std::size_t rank = half; rank < order.size(); ++rank) {
-      right->keys_[rank - half].store(keys_[order[rank]].load());
-      right->values_[rank - half].store(values_[order[rank]].load());
+    std::pair<std::int64_t, std::int64_t> entries[kKeys];
+    for (std::size_t rank = 0; rank < order.size(); ++rank) {
+      entries[rank] = {keys_[order[rank]].load(), values_[order[rank]].load()};
     }
+    for (std::size_t rank = 0; rank < order.size(); ++rank) {
+      PermutedLeaf& leaf = rank < half ? *this : *right;
+      const std::size_t place = rank < half ? rank : rank - half;
+      leaf.keys_[place].store(entries[rank].first);
+      leaf.values_[place].store(entries[rank].second);
+    }
+    order_.store(Permutation().first(half).word());
     right->order_.store(Permutation().first(order.size() - half).word());
-    order_.store(order.first(half).word());
     return {right->keys_[0].load(), right};
   }
 

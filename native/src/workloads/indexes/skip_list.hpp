@@ -87,7 +87,7 @@ class SkipList {
     return {key, kLevels - 1, head_.data(), after(head_.data(), kLevels - 1), std::nullopt};
   }
 
-  bool step(Lookup& lookup) const {
+  [[gnu::always_inline]] bool step(Lookup& lookup) const {
     const Node* const node = lookup.ahead;
     if (node != nullptr && node->key <= lookup.key) {
       if (node->key == lookup.key) {
@@ -103,9 +103,10 @@ class SkipList {
         lookup.ahead = after(lookup.tower, --lookup.level);
       }
     }
-    __builtin_prefetch(lookup.ahead);
     return false;
   }
+
+  void prefetch(const Lookup& lookup) const { __builtin_prefetch(lookup.ahead); }
 
   void settle() {}
 
