@@ -27,7 +27,7 @@ SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev
 TEST_PACKAGES := spin gdb g++-aarch64-linux-gnu qemu-user libboost-context-dev
 # libtbbmalloc2: another malloc, for the axis of that name.
 ENGINE_PACKAGES := maven libtbbmalloc2
-PEER_PACKAGES := libbenchmark-dev libboost-fiber-dev libtbb-dev
+PEER_PACKAGES := libabsl-dev libbenchmark-dev libboost-fiber-dev libcds-dev libtbb-dev
 BROWSER_PACKAGES := chromium chromium-driver
 
 NATIVE_SOURCES := $(shell find native CMakeLists.txt CMakePresets.json -type f 2>/dev/null)
@@ -222,19 +222,20 @@ peers:
 perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for each bar
 	$(BIN)/python -m perf
 
-.PHONY: perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime \
-    perf-suites perf-tuning
+.PHONY: perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-plan perf-probe \
+    perf-runtime perf-suites perf-tuning
 perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
 perf-engines: setup  ## The same for what Atoll adds around the installed engines (an hour)
 perf-exec: setup  ## The same for atoll-exec beside numactl
+perf-indexes: setup peers  ## The same for the indexes of W4 beside theirs (crates: needs cargo)
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
 perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
 perf-runtime: setup peers  ## The same for the task runtime beside its peers (rayon: needs cargo)
 perf-suites: setup  ## The same for the suites, a pass and a report (20 minutes)
-perf-tuning: setup  ## The same for the fast workloads beside DuckDB
-perf-duckdb perf-engines perf-exec perf-inspect perf-plan perf-probe perf-runtime perf-suites \
-    perf-tuning:
+perf-tuning: setup perf-indexes  ## The same for the fast workloads beside DuckDB
+perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-plan perf-probe perf-runtime \
+    perf-suites perf-tuning:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------

@@ -72,20 +72,26 @@ class Run:
 
 def build() -> frozenset[str]:
     """Builds them all; the names of those that there are."""
+    rayon = crate_library("rayon", "perf_rayon")
+    build_target("perf-runtime", f"-DATOLL_PERF_RAYON={rayon or ''}")
+    names = (OURS, *PEERS, *OTHER_PEERS)
+    found = frozenset(name for name in names if _program(name).is_file())
+    if OURS not in found:
+        raise WrongAnswer(f"{_program(OURS)} has not been built")
+    return found
+
+
+def build_target(target: str, *own_options: str) -> None:
+    """Builds a target of native/perf."""
     cmake = shutil.which("cmake", path=_PATH)
     if cmake is None:
         raise WrongAnswer("cmake is not installed; `make setup` brings it")
     options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DATOLL_PERF=ON"]
     options += ["-DBUILD_TESTING=OFF", "--log-level=WARNING", "-Wno-dev"]
     packages = sorted({"libbenchmark-dev", *(package for _, package in PEERS.values())})
-    options.append(f"-DATOLL_PERF_RAYON={_rayon() or ''}")
+    options += own_options
     _make([cmake, "-S", str(_ROOT), "-B", str(FOLDER), *options], f"needs {', '.join(packages)}")
-    _make([cmake, "--build", str(FOLDER), "--target", "perf-runtime"], "does not compile")
-    names = (OURS, *PEERS, *OTHER_PEERS)
-    found = frozenset(name for name in names if _program(name).is_file())
-    if OURS not in found:
-        raise WrongAnswer(f"{_program(OURS)} has not been built")
-    return found
+    _make([cmake, "--build", str(FOLDER), "--target", target], "does not compile")
 
 
 def run(subject: Subject, kernel: str, threads: int, least_s: float) -> Run:
@@ -151,14 +157,14 @@ def run_of(text: str, kernel: str, threads: int) -> Run:
         raise WrongAnswer(f"{what}: not the output of a benchmark: {fault!r}") from None
 
 
-def _rayon() -> Path | None:
-    """The library of native/perf/rayon; None without cargo, or if it cannot fetch the crate."""
+def crate_library(folder: str, name: str) -> Path | None:
+    """The library of a folder of native/perf; None without cargo, or if it cannot fetch crates."""
     cargo = shutil.which("cargo") or shutil.which("cargo", path=Path.home() / ".cargo/bin")
     if cargo is None:
         return None
     # A copy, because cargo writes a lock file next to the manifest.
-    source, target = FOLDER / "rayon-source", FOLDER / "rayon"
-    shutil.copytree(_ROOT / "native/perf/rayon", source, dirs_exist_ok=True)
+    source, target = FOLDER / f"{name}-source", FOLDER / name
+    shutil.copytree(_ROOT / "native/perf" / folder, source, dirs_exist_ok=True)
     argv = [cargo, "build", "--quiet", "--release"]
     argv += ["--manifest-path", str(source / "Cargo.toml"), "--target-dir", str(target)]
     try:
@@ -167,7 +173,7 @@ def _rayon() -> Path | None:
         )
     except subprocess.TimeoutExpired:
         return None
-    return target / "release/libperf_rayon.a" if done.returncode == 0 else None
+    return target / f"release/lib{name}.a" if done.returncode == 0 else None
 
 
 def _program(name: str) -> Path:
