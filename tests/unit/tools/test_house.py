@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 from pathlib import Path
 
 import jsonschema
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from atoll.engines import registry
 from tools import commit_subject, house, lock_subset, schemas
@@ -112,6 +114,12 @@ def test_the_lock_pins_what_requirements_ask_for(root: Path) -> None:
         if name:
             name = re.split(r"[\[=<>]", name)[0]  # the lock names no extras
             assert "--hash=sha256:" in locked[name]
+
+
+def test_what_is_locked_runs_on_the_python_of_debian_12() -> None:
+    for found in importlib.metadata.distributions():
+        wanted = found.metadata["Requires-Python"] or ""
+        assert SpecifierSet(wanted).contains("3.11.2"), f"{found.name} wants Python {wanted}"
 
 
 def test_a_long_file_needs_a_reason() -> None:
