@@ -7,6 +7,7 @@ sent to.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Sequence
 
 from atoll.host.api import Host
@@ -70,11 +71,14 @@ def look_at_nics(host: Host, plan: Plan, since: Iterable[NicCount]) -> tuple[Nic
 
 def listener_findings(host: Host, process: ProcessRecord, pids: Sequence[int]) -> list[Finding]:
     """Drift if one of the processes `pids`, which come from `process`, has opened its port at
-    another address than planned. If none has opened it, it is still starting."""
+    another address than planned. If none has opened it, it is still starting. Another address of
+    loopback beside the planned one is none: an agent for JMX may listen there."""
     spec = process.spec
     if spec.ready_port is None or not pids:
         return []
-    found = bound_addresses(host, pids, spec.ready_port) - {spec.ready_address}
+    found = bound_addresses(host, pids, spec.ready_port)
+    if spec.ready_address in found:
+        found = frozenset(x for x in found if not ipaddress.ip_address(x).is_loopback)
     return [
         Finding(
             code="listens-elsewhere",
@@ -86,5 +90,5 @@ def listener_findings(host: Host, process: ProcessRecord, pids: Sequence[int]) -
             cause="the engine's configuration was changed, or the engine ignores its address",
             remedy="set the engine's address again, or plan again with --listen",
         )
-        for address in sorted(found)
+        for address in sorted(found - {spec.ready_address})
     ]

@@ -100,6 +100,15 @@ def test_a_port_at_another_address_is_drift(address: str, found: list[str]) -> N
     ]
 
 
+@pytest.mark.parametrize(("beside", "found"), [("0200007F", []), ("00000000", ["0.0.0.0"])])
+def test_beside_the_planned_address_only_loopback_may_be_open(
+    beside: str, found: list[str]
+) -> None:
+    rows = listening("0100007F", 8081, 77) + listening(beside, 8081, 77)
+    findings = listener_findings(world(rows, {50: "77"}), worker("127.0.0.1"), [50])
+    assert [each.found for each in findings] == found
+
+
 def test_another_program_at_that_port_does_not_count() -> None:
     rows = listening("0100007F", 8081, 77)
     assert listener_findings(world(rows, {60: "77"}), worker(), [50]) == []

@@ -108,7 +108,7 @@ def test_exit_codes_tell_wrong_answers_and_unknown_names(
 ) -> None:
     assert command.main(["nonsense"]) == 2
     assert (
-        "no comparison 'nonsense'; there are: duckdb, engines, exec, inspect, plan, probe"
+        "no comparison 'nonsense'; there are: duckdb, engines, exec, indexes, inspect, plan"
         in capsys.readouterr().err
     )
 

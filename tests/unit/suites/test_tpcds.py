@@ -118,7 +118,7 @@ def test_every_file_of_a_dialect_is_of_a_suite() -> None:
     for engine in engines.names():
         folder = facts_of(engines.get(engine)).dialects
         for path in () if folder is None else folder.iterdir():
-            assert path.stem in registry.names()
+            assert path.stem.partition("-")[0] in registry.names()  # tpch-joins is of tpch
             assert tomllib.loads(path.read_text()), path
 
 

@@ -20,8 +20,12 @@ def test_an_interrupt_waits_for_the_end_of_the_cleaning_up(number: signal.Signal
             os.kill(os.getpid(), number)
             cleaned.append(True)
 
-    with pytest.raises(KeyboardInterrupt):
-        stop()
+    before = signal.signal(number, signal.default_int_handler)  # nohup has SIGHUP ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            stop()
+    finally:
+        signal.signal(number, before)
     assert cleaned
 
 
