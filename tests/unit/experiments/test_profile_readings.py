@@ -17,16 +17,16 @@ from tests.parts import profiles
 EPYC = profiles.epyc(packages=2, chiplets=4, cores=4)
 
 
-def churned(*, one_tc: float, all_tc: float) -> Profile:
-    """With tcmalloc's seconds of one thread and of all; the others take 0.3 s."""
+def churned(*, one_tc: float, all_tc: float, je: float = 0.3) -> Profile:
+    """With tcmalloc's seconds of one thread and of all, and jemalloc's; the others take 0.3 s."""
     [made] = profiles.churn_runs(("system",), (1,))
     runs = [
         made.model_copy(
             update={"allocator": name, "threads": threads, "seconds": profiles.figure(seconds)}
         )
-        for name in ("system", "tcmalloc", "tbbmalloc")
+        for name in ("system", "jemalloc", "tcmalloc", "tbbmalloc")
         for threads, own in ((1, one_tc), (8, all_tc), (32, all_tc))
-        for seconds in [own if name == "tcmalloc" else 0.3]
+        for seconds in [{"tcmalloc": own, "jemalloc": je}.get(name, 0.3)]
     ]
     return EPYC.model_copy(update={"churn": tuple(runs)})
 
@@ -74,6 +74,7 @@ def test_stream_and_sharing_are_figures_with_intervals() -> None:
         ("tuning-fig2", churned(one_tc=0.1, all_tc=0.9), "held"),
         ("tuning-fig2", churned(one_tc=0.1, all_tc=0.2), "did not hold"),
         ("tuning-fig2", churned(one_tc=0.5, all_tc=0.9), "did not hold"),
+        ("tuning-fig2", churned(one_tc=0.1, all_tc=0.9, je=0.05), "did not hold"),
         ("tuning-fig2", EPYC.model_copy(update={"churn": ()}), "could not be judged"),
     ],
 )
