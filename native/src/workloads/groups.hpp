@@ -14,7 +14,8 @@ namespace atl::workloads {
 
 // A row per group, in any order: its key and its result, which is the count (W2) or twice the
 // median (W1). Twice, so that it is an integer: the median of an even number of values is the mean
-// of the middle two. There is a part per thread.
+// of the middle two. Values lie between -2^62 and 2^62: those of the data sets are below 2^31.
+// There is a part per thread.
 using Groups = std::vector<std::vector<Record>>;
 
 // Reorders the values; there is at least one.

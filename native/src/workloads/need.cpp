@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "aggregate_fast.hpp"
+#include "partitions.hpp"
 #include "rows.hpp"
 
 namespace atl::workloads {
@@ -26,12 +28,15 @@ std::uint64_t at_work(const Options& options) {
   const auto threads = static_cast<std::uint64_t>(options.threads);
   const bool fast = options.variant == Variant::kFast;
   // Partly filled blocks: 16 KiB for each partition of a thread (partitions.hpp).
-  const std::uint64_t blocks = threads << 24;
+  const std::uint64_t blocks = threads << (14 + Partitions::bits_for(records, groups));
   switch (options.workload) {
     case Workload::kMedian:
       // Vectors that double hold up to twice their values, and both copies while they grow.
       return fast ? records * 2 * kRow + blocks : records * 3 * 8 + groups * 128;
-    case Workload::kCount: return fast ? records * kRow + blocks + groups * 64 : groups * 80;
+    case Workload::kCount: {
+      const std::uint64_t slots = threads * (kRow << Counting::slot_bits_for(records, groups));
+      return fast ? records * kRow + blocks + slots + groups * 64 : groups * 80;
+    }
     case Workload::kJoin: {
       const std::uint64_t kept = options.keep ? records * 3 * 24 : 0;
       return kept + (fast ? groups * 4 * kRow : groups * 12);

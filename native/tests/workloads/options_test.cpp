@@ -115,6 +115,14 @@ TEST(Need, GrowsWithTheRecordsAndIsRefusedWhereItDoesNotFit) {
   }
 }
 
+TEST(Need, ManyThreadsNeedLittleForFewRecords) {
+  for (const char* const workload : {"w1", "w2"}) {
+    const Options few =
+        parsed({workload, "--variant", "fast", "--records", "1000", "--threads", "1024"});
+    EXPECT_LT(needed_bytes(few), 512U << 20);
+  }
+}
+
 TEST(Run, PrintsWhatItDid) {
   for (const char* const workload : {"w1", "w2", "w3", "w4"}) {
     for (const char* const scheduler : {"plain", "atoll"}) {
