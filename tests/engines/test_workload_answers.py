@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import duckdb
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from atoll.host.local import LocalHost
-from atoll.probing.workload import run_workload
+from atoll.host.programs import find_program
+from atoll.probing.workload import PROGRAM, run_workload
 from atoll.schema.workload import WorkloadResult
 
 RECORDS, GROUPS = 60_000, 700
@@ -76,3 +78,13 @@ def test_joins(flags: list[str], dataset: str, tmp_path: Path) -> None:
             "from keys k join records r using (key)"
         ).fetchone()
     assert theirs is not None and (found.answer.rows, *found.answer.sums) == theirs
+
+
+@pytest.mark.parametrize("flags", [["--help"], ["--version"], ["w1", "--records", "10"]])
+def test_a_full_disk_below_standard_output_is_said(flags: list[str]) -> None:
+    program = find_program(PROGRAM)
+    assert program
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([program, *flags], stdout=full, stderr=subprocess.PIPE, check=False)
+    words = "atoll-workload: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr.decode()) == (5, words)

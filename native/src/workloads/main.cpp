@@ -6,9 +6,12 @@
 // Where its threads and memory go, and which malloc it has, is the business of atoll-exec.
 #include <sched.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
+#include <system_error>
 
 #include "options.hpp"
 #include "run.hpp"
@@ -18,7 +21,8 @@ namespace {
 
 constexpr const char* kHelp = R"(Usage: atoll-workload WORKLOAD [FLAGS]
 
-Runs a workload of numa-query-tuning, checks its answer, and prints one JSON object.
+Runs a workload of numa-query-tuning, checks its answer, and prints one JSON
+object.
 
 Workloads
   w1   the median of each group (holistic aggregation)
@@ -26,28 +30,35 @@ Workloads
   w3   a hash join without partitioning
   w4   a join by an index that is there before
 
-Flags
+Flags, with their defaults in parentheses
   --scheduler plain|atoll  threads of their own, or Atoll's task runtime (plain)
-  --variant paper|fast     one shared table, or the fastest way that we know (paper)
+  --variant paper|fast     as in the paper, or the fastest way that we know
+                           (paper)
   --index art|masstree|btree|skiplist
                            of w4 (art)
-  --dataset NAME           moving-cluster (w1), sequential (w3, w4), zipf (w2), runs, heavy-hitter
-  --records N              rows; w3, w4: of the larger table (10,000,000; w3, w4: 16,000,000)
-  --groups N               keys; w3, w4: rows of the smaller table (a row for 100 records; for 16)
-  --key-step N             keys are N apart, so that no array has a place for each (1)
+  --dataset NAME           moving-cluster (w1), zipf (w2), sequential (w3, w4),
+                           runs, heavy-hitter
+  --records N              rows; w3, w4: of the larger table (10,000,000;
+                           w3, w4: 16,000,000)
+  --groups N               keys; w3, w4: rows of the smaller table (one for 100
+                           records; w3, w4: for 16)
+  --key-step N             keys are N apart, so that no array has a place for
+                           each (1)
   --threads N              (the CPUs that this process may use)
   --seed N                 of the data (1)
   --runs N                 on the same data (3)
-  --pin CPU,CPU,...        bind the threads to these CPUs, in turn; plain threads only
-  --keep                   w3, w4: keep the joined rows, by malloc, instead of summing them
+  --pin CPU,CPU,...        bind plain threads to these CPUs, in turn
+  --keep                   w3, w4: keep the joined rows, by malloc, instead of
+                           summing them
   --no-check               do not check the answer by sorting
-  --save FOLDER            write records.bin, and keys.bin (w3, w4) or answer.bin (w1, w2): pairs of
-                           64-bit integers
+  --save DIR               write records.bin, and keys.bin (w3, w4) or
+                           answer.bin (w1, w2): pairs of 64-bit integers
   --help, --version
 
 Placement, memory policy and malloc: atoll-exec [FLAGS] -- atoll-workload w1
 
-Exit status: 0, 1 wrong answer, 2 wrong usage or too little memory, 5 another failure
+Exit status: 0; 1 wrong answer; 2 wrong usage or too little memory; 5 another
+failure
 )";
 
 int cpus() {
@@ -61,12 +72,19 @@ int cpus() {
   return count;
 }
 
+// Throws std::system_error if the text cannot be written, such as on a full disk.
+int say(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    throw std::system_error(errno, std::generic_category(), "standard output");
+  }
+  return 0;
+}
+
 int serve(int argc, char** argv) {
   const Options options = parse_options(argc, argv, cpus());
-  if (options.help) return std::fputs(kHelp, stdout) < 0 ? 5 : 0;
-  if (options.version) return std::puts("atoll-workload " ATOLL_VERSION) < 0 ? 5 : 0;
-  std::puts(as_json(options, run(options)).c_str());
-  return std::fflush(stdout) == 0 ? 0 : 5;
+  if (options.help) return say(kHelp);
+  if (options.version) return say("atoll-workload " ATOLL_VERSION "\n");
+  return say(as_json(options, run(options)) + "\n");
 }
 
 int failed(const char* why, int status) {

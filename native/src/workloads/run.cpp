@@ -210,7 +210,11 @@ Result run_on(Team& team, const Options& options) {
 
 Result run(const Options& options) {
   require_memory(options, base::available_bytes());
-  if (!options.folder.empty()) std::filesystem::create_directories(options.folder);
+  if (!options.folder.empty()) {
+    std::error_code fault;
+    std::filesystem::create_directories(options.folder, fault);
+    if (fault) throw std::system_error(fault, options.folder);
+  }
   if (options.scheduler == Scheduler::kPlain) {
     PlainTeam team(options.threads, options.pin);
     return run_on(team, options);
