@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "indexes/index.hpp"
@@ -75,20 +76,27 @@ void look_up_interleaved(const I& index, std::span<const Record> probes, Found&&
   }
 }
 
-template <class Sink, bool kInterleaved, Index I, class Team>
-std::vector<Sink> join_by(Team& team, const I& index, std::span<const Record> probe) {
-  return joined_parts<Sink>(team, probe.size(),
-                            [&](std::size_t first, std::size_t last, Sink& sink) {
-                              const auto rows = probe.subspan(first, last - first);
-                              const auto add = [&](std::int64_t value, const Record& row) {
-                                sink.add({row.key, value}, row);
-                              };
-                              if constexpr (kInterleaved) {
-                                look_up_interleaved(index, rows, add);
-                              } else {
-                                look_up(index, rows, add);
-                              }
-                            });
+// Part of a join. It does not depend on the team, so that its loops are compiled once for both.
+template <class Sink, Index I>
+[[gnu::noinline]] void join_rows(const I& index, std::span<const Record> rows, bool interleaved,
+                                 Sink& sink) {
+  Sink part = std::move(sink);  // sums in registers
+  const auto add = [&](std::int64_t value, const Record& row) { part.add({row.key, value}, row); };
+  if (interleaved) {
+    look_up_interleaved(index, rows, add);
+  } else {
+    look_up(index, rows, add);
+  }
+  sink = std::move(part);
+}
+
+template <class Sink, Index I, class Team>
+std::vector<Sink> join_by(Team& team, const I& index, std::span<const Record> probe,
+                          bool interleaved) {
+  return joined_parts<Sink>(
+      team, probe.size(), [&](std::size_t first, std::size_t last, Sink& sink) {
+        join_rows(index, probe.subspan(first, last - first), interleaved, sink);
+      });
 }
 
 }  // namespace atl::workloads

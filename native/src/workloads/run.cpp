@@ -150,9 +150,7 @@ Joined joined_by(Team& team, const Options& options, const Input<Team>& input, R
   I index;
   result.build_s = seconds([&] { build_index(team, index, input.keys.all()); });
   return total(repeat(options, result, [&] {
-    return options.variant == Variant::kFast
-               ? join_by<Sink, true>(team, index, input.records.all())
-               : join_by<Sink, false>(team, index, input.records.all());
+    return join_by<Sink>(team, index, input.records.all(), options.variant == Variant::kFast);
   }));
 }
 

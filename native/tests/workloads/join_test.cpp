@@ -33,10 +33,10 @@ class JoinsOn : public testing::Test {
     team.run([&] {
       I index;
       build_index(team, index, build);
-      EXPECT_TRUE(right_join(build, probe, total(join_by<Joined, false>(team, index, probe))));
-      EXPECT_TRUE(right_join(build, probe, total(join_by<Kept, false>(team, index, probe))));
-      EXPECT_TRUE(right_join(build, probe, total(join_by<Joined, true>(team, index, probe))));
-      EXPECT_TRUE(right_join(build, probe, total(join_by<Kept, true>(team, index, probe))));
+      EXPECT_TRUE(right_join(build, probe, total(join_by<Joined>(team, index, probe, false))));
+      EXPECT_TRUE(right_join(build, probe, total(join_by<Kept>(team, index, probe, false))));
+      EXPECT_TRUE(right_join(build, probe, total(join_by<Joined>(team, index, probe, true))));
+      EXPECT_TRUE(right_join(build, probe, total(join_by<Kept>(team, index, probe, true))));
     });
   }
   void expect_right_by_all(Team& team, const std::vector<Record>& build,
