@@ -5,10 +5,10 @@
 // Computing Surveys 1979, section 3). In numa-query-tuning it is the STX B+tree, whose nodes are
 // about 256 bytes and which one thread builds; here all threads do (coupled_tree.hpp).
 //
-// Shape:  inner nodes of up to 31 keys, leaves of as many keys and values, about 512 bytes each.
-// Keys
-//         lie together, so that a search of a node reads few lines; it has no branch that a key
-//         decides.
+// Shape:  inner nodes of up to 63 keys, 1,032 bytes, which stay in the caches, and leaves of up to
+// 31
+//         keys and values, 512 bytes. Keys lie together, so that a search of a node reads few
+//         lines; it has no branch that a key decides.
 // Time:   find and insert O(log n); an insertion moves half a leaf on average, a split happens once
 //         in about 15 insertions.
 // Memory: nodes that split in two are between half and wholly full, 69 % on average for keys in
@@ -33,6 +33,9 @@ class SortedLeaf : public TreeNode {
   [[nodiscard]] bool is_full() const { return count_.load() == kKeys; }
 
   [[nodiscard]] std::optional<std::int64_t> find(std::int64_t key) const {
+    // The lines of the values come while the keys are searched.
+#pragma GCC unroll 4
+    for (std::size_t at = 0; at < kKeys; at += 8) __builtin_prefetch(&values_[at]);
     const std::size_t rank = keys_.rank_of(key, count_.load());
     if (rank == 0 || keys_.fields[rank - 1].load() != key) return std::nullopt;
     return values_[rank - 1].load();
@@ -71,6 +74,6 @@ class SortedLeaf : public TreeNode {
 };
 static_assert(sizeof(SortedLeaf) == 512);
 
-using BTree = CoupledTree<SortedLeaf, 31>;
+using BTree = CoupledTree<SortedLeaf, 63>;
 
 }  // namespace atl::workloads

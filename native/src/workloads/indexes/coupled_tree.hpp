@@ -43,25 +43,29 @@ struct KeyFields {
     for (; first < last; ++first) fields[first].store(kFree);
   }
 
-  // How many of the first `count` keys, the only ones that are not free, are at most `key`. Finds
-  // the block by the last key of each, then looks at the others of the block. No branch depends on
-  // a key, and a node costs few instructions: so a core has several lookups on their way.
+  // How many of the first `count` keys, the only ones that are not free, are at most `key`. Each
+  // round compares with three keys at once and goes on in the fourth of the places that they leave.
+  // No branch depends on a key.
   [[nodiscard]] std::size_t rank_of(std::int64_t key, std::size_t count) const {
-    std::size_t rank = 0;
-#pragma GCC unroll 8
-    for (std::size_t at = kBlock - 1; at < kKeys; at += kBlock) rank += is_at_most(at, key);
-    const std::size_t block = rank * kBlock;
-    rank = block;
-#pragma GCC unroll 8
-    for (std::size_t at = 0; at < kBlock - 1; ++at) rank += is_at_most(block + at, key);
-    return std::min(rank, count);
-  }
-  [[nodiscard]] std::size_t is_at_most(std::size_t at, std::int64_t key) const {
-    return fields[at].load() <= key ? 1 : 0;
+    return std::min(rank_among<kKeys + 1>(0, key), count);
   }
 
-  static constexpr std::size_t kBlock = kKeys < 16 ? 4 : 8;
-  static_assert(kKeys % kBlock == kBlock - 1, "the last block has no last key");
+  // The rank is one of the kRanks from `first` on.
+  template <std::size_t kRanks>
+  [[gnu::always_inline]] std::size_t rank_among(std::size_t first, std::int64_t key) const {
+    if constexpr (kRanks == 1) {
+      return first;
+    } else {
+      constexpr std::size_t kBlock = (kRanks + 3) / 4;
+      static_assert(kRanks % kBlock == 0);
+      std::size_t blocks = 0;
+#pragma GCC unroll 3
+      for (std::size_t at = kBlock; at < kRanks; at += kBlock) {
+        blocks += fields[first + at - 1].load() <= key ? 1 : 0;
+      }
+      return rank_among<kBlock>(first + blocks * kBlock, key);
+    }
+  }
 
   KeyField fields[kKeys];
 };

@@ -32,11 +32,10 @@ concept Index =
       { index.settle() } -> std::same_as<void>;
     };
 
-// Also here a node's lines are asked for before it is searched, so that they come together.
 template <Index I>
 std::optional<std::int64_t> find(const I& index, std::int64_t key) {
   auto lookup = index.begin(key);
-  while (!index.step(lookup)) index.prefetch(lookup);
+  while (!index.step(lookup)) continue;
   return lookup.found;
 }
 

@@ -18,6 +18,7 @@
 //         1.6 of header a key, over 0.69, and a tenth for inner nodes: 28 bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -71,9 +72,21 @@ class PermutedLeaf : public TreeNode {
     // Places in use are the first ones, and equality needs no order. Behind them can be what a
     // split has moved.
     const std::size_t size = Permutation(order_.load()).size();
-    std::size_t place = kKeys;
-#pragma GCC unroll 16
-    for (std::size_t at = kKeys; at-- > 0;) place = keys_[at].load() == key ? at : place;
+    // The lines of the values come while the keys are searched, each third by itself: then five
+    // comparisons wait for each other, not fifteen.
+    __builtin_prefetch(&values_[0]);
+    __builtin_prefetch(&values_[kKeys - 1]);
+    constexpr std::size_t kThird = kKeys / 3;
+    std::size_t first = kKeys;
+    std::size_t second = kKeys;
+    std::size_t third = kKeys;
+#pragma GCC unroll 5
+    for (std::size_t at = kThird; at-- > 0;) {
+      first = keys_[at].load() == key ? at : first;
+      second = keys_[kThird + at].load() == key ? kThird + at : second;
+      third = keys_[2 * kThird + at].load() == key ? 2 * kThird + at : third;
+    }
+    const std::size_t place = std::min({first, second, third});
     if (place >= size) return std::nullopt;
     return values_[place].load();
   }
