@@ -32,7 +32,7 @@ std::uint64_t at_work(const Options& options) {
   switch (options.workload) {
     case Workload::kMedian:
       // Vectors that double hold up to twice their values, and both copies while they grow.
-      return fast ? records * 2 * kRow + blocks : records * 3 * 8 + groups * 128;
+      return fast ? records * 2 * kRow + blocks + groups * 64 : records * 3 * 8 + groups * 128;
     case Workload::kCount: {
       const std::uint64_t slots = threads * (kRow << Counting::slot_bits_for(records, groups));
       return fast ? records * kRow + blocks + slots + groups * 64 : groups * 80;

@@ -123,6 +123,13 @@ TEST(Need, ManyThreadsNeedLittleForFewRecords) {
   }
 }
 
+TEST(Need, CountsTheGroupsOfW1Fast) {
+  // 54 bytes a record were in use at the peak.
+  const Options all = parsed({"w1", "--variant", "fast", "--records", "5000000", "--groups",
+                              "5000000", "--threads", "1", "--no-check"});
+  EXPECT_GT(needed_bytes(all), 5'000'000U * 54);
+}
+
 TEST(Run, PrintsWhatItDid) {
   for (const char* const workload : {"w1", "w2", "w3", "w4"}) {
     for (const char* const scheduler : {"plain", "atoll"}) {
