@@ -79,6 +79,20 @@ def left(name: str) -> list[int]:
     return found
 
 
+def test_a_bench_of_somebody_else_is_not_of_this_run() -> None:
+    env = {MARK: f"{NAME}:1"}
+    foreign, own = (
+        subprocess.Popen(["/bin/sleep", "600"], env=env | {"PATH": path})
+        for path in ("/bin", os.environ["PATH"])
+    )
+    try:
+        assert left(NAME) == [own.pid]
+    finally:
+        for one in (foreign, own):
+            one.kill()
+            one.wait()
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> object:
     yield
