@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from atoll.advice.reading import loadable, read_limits, read_situation, release
 from atoll.advice.situation import Situation
@@ -97,10 +98,13 @@ def command(
 
     With --engine, each run starts the engine, warms it up, and measures a pass of the suite.
 
-    Exit code 0: decided, also to leave it. 1: CMD failed on the way. 2: CMD cannot be measured.
+    Exit code 0: decided, also to leave it. 1: CMD fails too often on the way. 2: CMD cannot be
+    measured.
     """
     if bool(command) == (engine is not None):
         raise UsageError("give either a command behind -- or an engine with --engine")
+    if command and (given := _suite_options_given()):
+        raise UsageError(f"{given[0]}: is for --engine; leave it out, or tune an engine")
     if output is not None:  # before the work
         _require_place(Path(output))
     names = _names(factors)
@@ -120,8 +124,19 @@ def command(
     if output is not None:
         write_atomic(output, target.plan(found).model_dump_json(indent=1) + "\n")
         if found.best and not as_json:
-            follow = "atoll up" if found.suite else "atoll apply --plan"
-            print(f"Plan: {follow} {shlex.quote(output)}")
+            base = ["--base", options.base] if options.base else []
+            follow = ["up", output, *base] if found.suite else ["apply", "--plan", output]
+            print(f"Plan: {shlex.join(['atoll', *follow])}")
+
+
+def _suite_options_given() -> list[str]:
+    names, context = {one.name for one in fields(SuiteOptions)}, click.get_current_context()
+    return [
+        option.opts[0]
+        for option in context.command.params
+        if option.name in names
+        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
 
 
 def _require_place(output: Path) -> None:
@@ -199,7 +214,8 @@ def _of_engine(
     def plan(found: Tuning) -> Record:
         return plan_of(work.recipe(tuple(sorted(found.best.items()))), job, traits)
 
-    return _Target(("atoll", "up", engine), suite, situation, work, plan)
+    base = ("--base", options.base) if options.base else ()
+    return _Target(("atoll", "up", engine, *base), suite, situation, work, plan)
 
 
 def _situation(

@@ -32,6 +32,7 @@ SLEEP = ("--", "sleep", "0.1")
         (["-o", "/tmp", *SLEEP], {"path": "/tmp"}),
         ([], {}),
         (["--engine", "duckdb", *SLEEP], {}),
+        (["--sf", "1", *SLEEP], {"option": "--sf"}),
         (["--engine", "no-such-engine"], {"engine": "no-such-engine"}),
         (["--engine", "duckdb", "--metric", "rss"], {"metric": "rss"}),
         (["--", "no-such-program"], {"program": "no-such-program"}),
