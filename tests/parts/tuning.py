@@ -55,7 +55,7 @@ def simulated(
         time_s -= seconds
         kept = {one: cost for one, cost in costs.items() if one not in fails}
         try:
-            block = steps.send(Measured(kept, seconds, time_s))
+            block = steps.send(Measured(kept, seconds, time_s, fails))
         except StopIteration as end:
             outcome = end.value
             assert isinstance(outcome, Outcome)

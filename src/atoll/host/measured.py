@@ -14,7 +14,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from atoll.host.procfs import Stat, parse_stat
@@ -81,11 +81,11 @@ def run_measured(
     )
 
 
-def end_descendants() -> None:
+def end_descendants(spared: Collection[int] = ()) -> None:
     """End and reap every descendant of this process: SIGTERM, and SIGKILL after a second. One of
     another user, such as what sudo has started, is left."""
-    late_s, asked, foreign = time.monotonic() + _GRACE_S, set[int](), set[int]()
-    while below := descendants().keys() - foreign:
+    late_s, asked, left = time.monotonic() + _GRACE_S, set[int](), set(spared)
+    while below := descendants().keys() - left:
         late = time.monotonic() >= late_s
         for pid in below:
             if late or pid not in asked:
@@ -94,7 +94,7 @@ def end_descendants() -> None:
                 except ProcessLookupError:
                     pass
                 except PermissionError:
-                    foreign.add(pid)
+                    left.add(pid)
             asked.add(pid)
         _reap()
         time.sleep(_POLL_S)

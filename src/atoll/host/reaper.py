@@ -13,10 +13,10 @@ from collections.abc import Callable
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
-def become_subreaper() -> None:
-    """Raises OSError."""
+def become_subreaper(*, wanted: bool = True) -> None:
+    """Or cease to be one. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0) != 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
 

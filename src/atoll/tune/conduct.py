@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
@@ -16,15 +17,18 @@ from atoll.host.cpu_times import cpu_times
 from atoll.knobs.journal import JournalFolder
 from atoll.schema.advice import Reach
 from atoll.schema.span import span
+from atoll.schema.text import plural
 from atoll.schema.tuning import LeftOut, Run
 from atoll.tune import search
 from atoll.tune.factors import Factor, Recipe
 from atoll.tune.metric import Metric, Ran
-from atoll.tune.runs import NoEnd, RunFault, Runs
+from atoll.tune.runs import Differs, NoEnd, RunFault, Runs
 
 SHORTEST_S = 0.1
 _BUSY_SHARE = 0.1  # of the CPUs' time, by other programs or the hypervisor
 _WILD_SPREAD = 0.2  # between the quartiles, as a share of the median
+_MOST_FAILING = 0.25  # of the baseline's runs
+_FAILS_MORE = 3  # runs that a setting fails more often than the baseline, and is out
 
 Watch = Callable[[search.Block, int, float], None]  # the block, its number, the seconds left
 
@@ -86,7 +90,10 @@ class _Conductor:
         self._until_s = self._started_s + work.time_s
         self._slowest_s = work.time_s
         self._digest = ""  # of the output of every baseline run; empty: they differ
-        self._failed: dict[search.Setting, str] = {}
+        self._ran: Counter[search.Setting] = Counter()
+        self._failed: Counter[search.Setting] = Counter()
+        self._out: dict[search.Setting, str] = {}
+        self._last_fault = ""
         self._busy: list[float] = []  # share of other programs in each block
         self._made: list[Run] = []
 
@@ -138,6 +145,7 @@ class _Conductor:
 
     def _baseline(self) -> Ran:
         """Raises RunFault, and ValueError if the metric is not in its output."""
+        self._ran[search.BASELINE] += 1
         ran = self._runs.run(self._recipe(search.BASELINE), limit_s=self._left_s)
         self._work.metric.cost(ran)
         return ran
@@ -153,12 +161,13 @@ class _Conductor:
         idle: list[float] = []
         costs: dict[search.Setting, float] = {}
         for setting in block.settings:
+            self._ran[setting] += 1
             try:
                 ran = self._runs.run(self._recipe(setting), limit_s=5 * self._slowest_s + 5)
                 self._compare(setting, ran)
                 costs[setting] = self._work.metric.cost(ran)
             except (RunFault, ValueError) as fault:
-                self._fail(setting, str(fault))
+                self._fail(setting, fault)
                 continue
             own_s += ran.cpu_s or 0.0
             idle += [] if ran.idle_share is None else [ran.idle_share]
@@ -179,22 +188,40 @@ class _Conductor:
             own = own_s * os.sysconf("SC_CLK_TCK")
             others = after.busy + after.steal - before.busy - before.steal - own
             self._busy.append(others / total)
-        return search.Measured(costs, self._host.monotonic() - started_s, self._left_s)
+        seconds = self._host.monotonic() - started_s
+        return search.Measured(costs, seconds, self._left_s, self._out)
 
     def _compare(self, setting: search.Setting, ran: Ran) -> None:
-        """Raises RunFault if only this setting changes the output."""
+        """Raises Differs if only this setting changes the output."""
         if self._digest and ran.digest != self._digest:
             if setting != search.BASELINE:
-                raise RunFault("its output differs from that of the baseline")
+                raise Differs("its output differs from that of the baseline")
             self._digest = ""
 
-    def _fail(self, setting: search.Setting, why: str) -> None:
+    def _fail(self, setting: search.Setting, fault: Exception) -> None:
+        """Some commands fail now and then, so a single failure of any kind but a wrong or a late
+        answer is no reason to leave a setting out. Raises CheckFailed if the baseline fails too
+        often to compare with."""
+        self._failed[setting] += 1
+        self._last_fault = str(fault)
+        failed, as_it_is = self._failed[setting], self._failed[search.BASELINE]
         if setting == search.BASELINE:
-            raise CheckFailed(f"{self._work.name}: {why}, and ran well before; nothing was decided")
-        self._failed[setting] = why
+            often = failed > 1 and failed > _MOST_FAILING * self._ran[setting]
+            if often or isinstance(fault, Differs):
+                raise CheckFailed(
+                    f"{self._work.name}: {fault}, {self._times(setting)}; nothing was decided"
+                )
+        elif isinstance(fault, (Differs, NoEnd)):
+            self._out[setting] = str(fault)
+        elif failed >= as_it_is + _FAILS_MORE:
+            baseline = f"the baseline {self._times(search.BASELINE)}"
+            self._out[setting] = f"{fault}, {self._times(setting)}, {baseline}"
+
+    def _times(self, setting: search.Setting) -> str:
+        return f"in {self._failed[setting]} of {plural(self._ran[setting], 'run')}"
 
     def _found(self, outcome: search.Outcome) -> Found:
-        left_out = [LeftOut(what=search.words(one), why=why) for one, why in self._failed.items()]
+        left_out = [LeftOut(what=search.words(one), why=why) for one, why in self._out.items()]
         return Found(
             outcome,
             self._made,
@@ -207,6 +234,9 @@ class _Conductor:
         said = []
         if not self._digest:
             said.append("its output differs from run to run, so answers were not compared")
+        if counted := [one for one in self._failed if one not in self._out]:
+            failed = ", ".join(f"{search.words(one)} {self._times(one)}" for one in counted)
+            said.append(f"failed runs do not count: {failed} (last: {self._last_fault})")
         times = [run.cost for run in self._made if not run.setting]
         low, _, high = quantiles(times) if len(times) > 1 else (1.0, 1.0, 1.0)
         if (spread := (high - low) / median(times or [1.0])) > _WILD_SPREAD:

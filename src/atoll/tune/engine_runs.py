@@ -19,7 +19,7 @@ from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import Entrant
 from atoll.tune.factors import Recipe
 from atoll.tune.metric import Ran
-from atoll.tune.runs import RunFault, start_runner
+from atoll.tune.runs import Differs, RunFault, start_runner
 
 
 class EngineRuns:
@@ -67,7 +67,7 @@ class EngineRuns:
         )
         for answer in done.answers:
             if differing := work.check(answer.query, answer.result):
-                raise RunFault(f"the answer to {answer.query} is {work.differing}: {differing}")
+                raise Differs(f"the answer to {answer.query} is {work.differing}: {differing}")
         if done.fault is not None:
             raise done.fault
         for one in done.unanswered:

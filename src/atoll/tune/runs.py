@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import stat
@@ -13,7 +12,9 @@ from typing import Protocol
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Conversation, Host
 from atoll.host.caller import environment
+from atoll.host.measured import descendants, end_descendants
 from atoll.host.programs import find_program
+from atoll.host.reaper import become_subreaper
 from atoll.schema.text import first_line, one_line
 from atoll.supervise.interrupts import shielded
 from atoll.tune.factors import Recipe, parted
@@ -33,6 +34,10 @@ class NoEnd(RunFault):
     """A run that took longer than it may."""
 
 
+class Differs(RunFault):
+    """A run whose answer differs from the right one."""
+
+
 class Runs(Protocol):
     def run(self, recipe: Recipe, *, limit_s: float) -> Ran:
         """Raises RunFault."""
@@ -50,7 +55,11 @@ def start_runner(host: Host, knobs_folder: str = "") -> Conversation:
 
 
 class CommandRuns:
-    """The `Runs` of a command. Each ends by itself with status 0 and leaves nothing behind."""
+    """The `Runs` of a command. Each ends by itself with status 0 and leaves nothing behind.
+
+    Until `end`, this process is a subreaper: what the command has started becomes its child if the
+    runner is killed, and `end` ends it.
+    """
 
     def __init__(
         self, host: Host, command: Sequence[str], *, stdin: str, knobs_folder: str = ""
@@ -59,6 +68,8 @@ class CommandRuns:
         self._stdin = stdin
         self._launcher = _launcher()
         self._own[:1] = [self._launcher] if self._own else []
+        self._not_ours = descendants()
+        become_subreaper()
         self._runner = start_runner(host, knobs_folder)
 
     def run(self, recipe: Recipe, *, limit_s: float) -> Ran:
@@ -81,12 +92,16 @@ class CommandRuns:
 
     def end(self) -> None:
         with shielded():
-            with contextlib.suppress(EOFError, BrokenPipeError, TimeoutError):
+            try:
                 self._runner.send("{}")
                 # An answer to the interrupted run comes first.
                 while self._runner.receive(timeout_s=_ANSWER_S) != "{}":
                     pass
-            self._runner.close()
+                self._runner.close()
+            except (EOFError, BrokenPipeError, TimeoutError):  # it was killed, or is stopped
+                self._runner.close()
+                end_descendants(self._not_ours)
+            become_subreaper(wanted=False)
 
     def _said(self) -> str:
         return one_line(self._runner.last_words()[-_LAST_WORDS:]) or "it was killed"

@@ -22,7 +22,7 @@ a factor without effect would come along by chance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
@@ -62,6 +62,7 @@ class Measured:
     costs: Mapping[Setting, float]  # smaller is better; without those that failed
     seconds: float  # that the block took
     left_s: float
+    out: Collection[Setting] = ()  # not to run again; of all blocks so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class _Log:
         measured = yield Block(order, doing, leader)
         self.number += 1
         self.costs.append(measured.costs)
-        self.failed |= {one for one in settings if one not in measured.costs}
+        self.failed |= set(measured.out)
         self.left_s = measured.left_s
         self._seconds += measured.seconds
         self._runs += len(settings)
@@ -224,7 +225,7 @@ def _better_half(log: _Log, settings: Sequence[Setting], most: int = 0) -> list[
     left = [one for one in settings if one not in log.failed]
     if not log.costs:
         return left[: most or len(left)]
-    left.sort(key=lambda one: -median(log.gains(one)))
+    left.sort(key=lambda one: -median(log.gains(one) or [-math.inf]))
     return left[: most or math.ceil(len(settings) / 2)]
 
 
@@ -257,7 +258,8 @@ def _judge(
 
 
 def _decided(log: _Log, settings: Iterable[Setting], error: float) -> dict[Setting, Judged]:
-    found = (judged(one, log.gains(one), error) for one in settings if one not in log.failed)
+    measured = [one for one in settings if one not in log.failed and log.gains(one)]
+    found = (judged(one, log.gains(one), error) for one in measured)
     return {one.setting: one for one in found if one.verdict is not Verdict.CANNOT_TELL}
 
 

@@ -135,6 +135,34 @@ def test_a_command_that_fails_on_the_way_decides_nothing(folder: JournalFolder) 
         tuned(host, folder)
 
 
+@pytest.mark.parametrize("fails_at", [5, 6, 7])  # first of all the baseline, or a setting
+def test_a_command_that_fails_now_and_then_is_decided_with_its_failures_counted(
+    fails_at: int, folder: JournalFolder
+) -> None:
+    def answer(argv: list[str], number: int) -> dict[str, object]:
+        return {
+            "seconds": 0.7 if "jemalloc" in argv else 1.0,
+            "status": int(number % 19 == fails_at),
+        }
+
+    found = tuned(Host(answer), folder)
+    assert found.outcome.best == (("malloc", "jemalloc"),)
+    (said,) = [text for text in found.cautions if "failed" in text]
+    assert " of " in said and "exit status 1" in said
+
+
+def test_the_baseline_may_fail_in_a_quarter_of_its_runs(folder: JournalFolder) -> None:
+    runs = 0
+
+    def answer(argv: list[str], number: int) -> dict[str, object]:
+        nonlocal runs
+        runs += "--malloc" not in argv
+        return {"status": int("--malloc" not in argv and runs % 3 == 0)}
+
+    with fails(CheckFailed, command="prog"):
+        tuned(Host(answer), folder)
+
+
 # ---- settings that cannot be used --------------------------------------------------------------
 
 
@@ -154,6 +182,24 @@ def test_a_setting_that_fails_is_left_out_with_the_reason(
     assert [one.what for one in found.left_out] == ["malloc=jemalloc"]
     assert why in found.left_out[0].why
     assert [one.setting for one in found.outcome.effects] == [(("malloc", "tbbmalloc"),)]
+
+
+def test_a_setting_that_fails_more_often_than_the_baseline_is_left_out(
+    folder: JournalFolder,
+) -> None:
+    """Though it is faster whenever it does not fail."""
+    runs = 0
+
+    def answer(argv: list[str], number: int) -> dict[str, object]:
+        nonlocal runs
+        runs += "jemalloc" in argv
+        fails = "jemalloc" in argv and runs % 3 == 0
+        return {"seconds": 0.7 if "jemalloc" in argv else 1.0, "status": int(fails)}
+
+    found = tuned(Host(answer), folder)
+    assert found.outcome.best == search.BASELINE
+    (left_out,) = found.left_out
+    assert left_out.what == "malloc=jemalloc" and "in 3 of 9 runs" in left_out.why
 
 
 def test_an_output_that_always_changes_is_not_compared(folder: JournalFolder) -> None:

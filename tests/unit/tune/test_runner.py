@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.host.measured import end_descendants
+from atoll.host.measured import descendants, end_descendants
 from atoll.tune.factors import Recipe
 from atoll.tune.metric import Ran
 from atoll.tune.runs import EMPTY, CommandRuns, RunFault
@@ -159,6 +160,38 @@ def test_a_process_of_another_user_is_left_and_ends_no_wait(
         assert child.poll() is None
         patched.undo()
         child.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_end_of_the_runner_alone_leaves_nothing_running(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a child of the command nor its daemon; what this process had before goes on."""
+    monkeypatch.setattr("atoll.tune.runs._ANSWER_S", 1.0)
+    daemon, child = tmp_path / "daemon", tmp_path / "child"
+    script = f"{DAEMON.format(path=daemon)}; sh -c 'echo $$ > {child}; exec sleep 600'; true"
+    before = subprocess.Popen(["sleep", "600"])
+    runs = CommandRuns(LocalHost(), ["sh", "-c", script], stdin=EMPTY)
+
+    def stop() -> None:
+        pid_in(child)
+        (runner,) = [pid for pid in descendants() if is_runner(pid)]
+        os.kill(runner, number)
+
+    threading.Thread(target=stop).start()
+    try:
+        with pytest.raises(EngineFailed, match="has died"):
+            runs.run(Recipe(), limit_s=5)
+        runs.end()
+        assert gone(pid_in(daemon)) and gone(pid_in(child))
+        assert before.poll() is None
+    finally:
+        before.kill()
+        before.wait()
+
+
+def is_runner(pid: int) -> bool:
+    return b"atoll.tune.runner" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_kill_9_leaves_nothing_running(tmp_path: Path) -> None:

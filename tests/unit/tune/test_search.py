@@ -14,6 +14,7 @@ from atoll.tune.search import (
     BASELINE,
     ERROR,
     Judged,
+    Measured,
     Setting,
     best_of,
     judged,
@@ -143,6 +144,20 @@ def test_without_time_to_judge_a_first_impression_is_shown_as_undecided() -> Non
 def test_a_factor_whose_values_all_fail_has_no_effect_and_the_others_have() -> None:
     outcome = simulated(search(TWO), Law({}, noise=0.0), fails=[setting(thp="never")])
     assert [one.setting[0][0] for one in outcome.effects] == ["malloc"]
+
+
+def test_settings_without_one_good_run_beside_a_good_baseline_have_no_effect() -> None:
+    """Nor do they end the search, as long as they may run again."""
+    steps = search(TWO)
+    block, outcome, is_good = next(steps), None, False
+    while outcome is None:
+        is_good = not is_good
+        kept = {one: 1.0 for one in block.settings if (one == BASELINE) == is_good}
+        try:
+            block = steps.send(Measured(kept, 1.0, 1e9))
+        except StopIteration as end:
+            outcome = end.value
+    assert outcome.effects == () and outcome.best == BASELINE
 
 
 @pytest.mark.parametrize(
