@@ -14,8 +14,8 @@ from selenium.webdriver.common.by import By
 from atoll.bench.results import read_results
 from atoll.report.bench.render import render
 from atoll.schema.results import Line
-from tests.browser.pages import NARROW, WIDE, get_log, requests, show
-from tests.parts.bench import ATOLL, DUCKDB, header, lines, ran, results, scheduler_state
+from tests.browser.pages import NARROW, WIDE, get_log, requests, resize, show
+from tests.parts.bench import ATOLL, DUCKDB, WIM, header, lines, ran, results, scheduler_state
 from tests.parts.paths import DATA
 
 RECORDED = DATA / "bench-duckdb.jsonl"
@@ -103,3 +103,46 @@ def test_spread_over_time(
     target = screenshots / f"spreads-{scheme}-{width}.png"
     assert browser.save_screenshot(str(target))
     print(f"screenshot: {target}")
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty entrants, so that not even the rows of one query fit a page."""
+    everyone = [
+        WIM.model_copy(
+            update={"label": f"spark/wim/n={n}", "baseline": "spark/wim/n=1" if n > 1 else None}
+        )
+        for n in range(1, 31)
+    ]
+    path = tmp_path_factory.mktemp("report") / "long.html"
+    recorded = results(lines(everyone, 6), header(*everyone))
+    path.write_text(render(recorded, "html"), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_no_chart_is_cut_in_print(browser: webdriver.Chrome, long_page: Path, across: bool) -> None:
+    """On Letter, the shorter of the usual papers, with Chromium's margins."""
+    short, long = 816 - 77, 1056 - 77
+    width, height = (long, short) if across else (short, long)
+    resize(browser, width, height)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    browser.get(long_page.as_uri())
+
+    charts = browser.find_elements(By.CSS_SELECTOR, ".chart svg")
+    assert charts
+    for chart in charts:
+        assert chart.rect["height"] <= height
+        assert chart.rect["x"] + chart.rect["width"] <= width
+        assert chart.value_of_css_property("break-inside") == "avoid"
+        bottom = chart.rect["y"] + chart.rect["height"]
+        rows = chart.find_elements(By.CSS_SELECTOR, "[data-query]")
+        assert rows
+        assert all(row.rect["y"] + row.rect["height"] <= bottom for row in rows)
+    for kind, columns in ((".times", 2), (".speedups", 4)):  # queries, the mean and the pass
+        drawn = browser.find_elements(By.CSS_SELECTOR, f"{kind} [data-query]")
+        compared = 30 if kind == ".times" else 29
+        assert len(
+            {(r.get_attribute("data-query"), r.get_attribute("data-label")) for r in drawn}
+        ) == (columns * compared)
+        assert len(drawn) == columns * compared

@@ -17,7 +17,7 @@ from atoll.bench.spreads import courses, spread_summary
 from atoll.report.bench import tables, verdicts
 from atoll.report.bench.charts import entrant_colours
 from atoll.report.bench.render import render
-from atoll.report.bench.spread_chart import spread_chart, staircase
+from atoll.report.bench.spread_chart import spread_charts, staircase
 from atoll.report.bench.text import bench_text
 from atoll.schema.plan import Policy
 from atoll.schema.results import Line, PassDone, SchedulerState
@@ -169,7 +169,7 @@ def test_a_line_per_server_and_block() -> None:
     summary = summarise(found)
     colours = entrant_colours(summary)
     assert colours == {"duckdb/wim": 0, "duckdb/wim/atoll": 1}
-    picture = spread_chart(ATOLL.label, 1, courses(found.lines))
+    [picture] = spread_charts(ATOLL.label, 1, courses(found.lines))
     root = ElementTree.fromstring(f"<svg>{picture.body}</svg>")
     groups = [one for one in root.iter("g") if one.get("class") == "spread"]
     assert [(one.get("data-slot"), one.get("data-block")) for one in groups] == [
@@ -186,7 +186,7 @@ def test_text_of_a_file_is_escaped_in_it() -> None:
     state = scheduler_state(spreads=({"t_s": 0, "spread": 1, "reason": "<script>"},))
     assert "<script" not in render(compared(1, state), "html")
     evil = courses([ran(0, ATOLL.label, STATE), done(0)])
-    assert "<i>" not in spread_chart("<i>", 1, evil).body
+    assert "<i>" not in spread_charts("<i>", 1, evil)[0].body
 
 
 def test_a_staircase_is_no_longer_than_the_picture_is_wide() -> None:

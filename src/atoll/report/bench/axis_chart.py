@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from atoll.report.bench.verdicts import series_name, speedup_ratio
 from atoll.report.numbers import cut, ratio_interval, tick_label
-from atoll.report.svg.axes import Axis, Scale, even_ticks, linear_axis
+from atoll.report.svg.axes import Scale, even_ticks, linear_axis
 from atoll.report.svg.elements import WIDTH, Picture, line, rect, text
 from atoll.report.svg.palette import SERIES
 from atoll.report.svg.plot import Point, Series, plot
+from atoll.report.svg.rows import Row, Tick, fitting, row_charts
 from atoll.schema.summary import AxisPoint, AxisSeries, AxisSummary
 
 _UNITS = {"cores": "cores", "n": "worker instances", "streams": "concurrent queries"}
-_LEFT, _RIGHT, _TOP = 210.0, 170.0, 26.0
+_LEFT, _RIGHT = 210.0, 170.0
 _BAR, _GAP = 16.0, 6.0
 _LONGEST = 28
 
 
-def axis_chart(axis: AxisSummary) -> Picture:
+def axis_charts(axis: AxisSummary) -> list[Picture]:
     """Times as fast as the reference of each series, with intervals."""
     most = max(_high(point) for series in axis.series for point in series.points)
     if axis.name in _UNITS:
-        return _curves(axis, most)
+        return [_curves(axis, most)]
     return _bars(axis, most)
 
 
@@ -43,31 +46,40 @@ def _curves(axis: AxisSummary, most: float) -> Picture:
     )
 
 
-def _bars(axis: AxisSummary, most: float) -> Picture:
+def _bars(axis: AxisSummary, most: float) -> list[Picture]:
     scale = Scale(0, most * 1.05, log=False)
-    across = WIDTH - _LEFT - _RIGHT
-    marks: list[str] = []
-    y = _TOP
-    for number, series in enumerate(axis.series):
+
+    def row(series: AxisSeries, points: Sequence[AxisPoint], colour: int) -> Row:
+        marks: list[str] = []
+        y = 0.0
         if name := series_name(axis, series):
-            marks.append(text(8, y + _BAR / 2 + 4, name, "bold"))
+            marks.append(text(8, _BAR / 2 + 4, name, "bold"))
             y += _BAR + _GAP
-        for point in series.points:
-            marks += _bar(series, point, y, scale, across, 1 + number % SERIES)
+        for point in points:
+            marks += _bar(series, point, y, scale, colour)
             y += _BAR + _GAP
-        y += _GAP
-    ticks = Axis("", scale, [(tick, tick_label(tick)) for tick in even_ticks(0, scale.high, 7)])
-    grid = []
-    for tick, words in ticks.ticks:
-        x = _LEFT + scale.at(tick) * across
-        kind = "one" if tick == 1 else "grid"
-        grid += [line(x, _TOP - 6, x, y, kind), text(x, 14, f"{words}×", "soft small", "middle")]
-    return Picture(f"Speed-up by {axis.name}", WIDTH, y + 8, "".join([*grid, *marks]))
+        return Row(y + _GAP, "".join(marks))
+
+    return row_charts(
+        f"Speed-up by {axis.name}",
+        WIDTH,
+        [
+            Tick(_x(scale, tick), f"{tick_label(tick)}×", "one" if tick == 1 else "grid")
+            for tick in even_ticks(0, scale.high, 7)
+        ],
+        [
+            row(series, part, 1 + number % SERIES)
+            for number, series in enumerate(axis.series)
+            for part in fitting(series.points, _BAR + _GAP)
+        ],
+    )
 
 
-def _bar(
-    series: AxisSeries, point: AxisPoint, y: float, scale: Scale, across: float, colour: int
-) -> list[str]:
+def _x(scale: Scale, value: float) -> float:
+    return _LEFT + scale.at(value) * (WIDTH - _LEFT - _RIGHT)
+
+
+def _bar(series: AxisSeries, point: AxisPoint, y: float, scale: Scale, colour: int) -> list[str]:
     middle = y + _BAR / 2
     name = text(_LEFT - 12, middle + 4, cut(point.value, _LONGEST), "", "end")
     if not _known(series, point):
@@ -75,7 +87,7 @@ def _bar(
     value = point.speedup.value if point.speedup else 1.0
     kind = f"bar f{colour if point.speedup else 0}"
     tip = _tip(series, point)
-    end = _LEFT + scale.at(value) * across
+    end = _x(scale, value)
     parts = [
         name,
         rect(
@@ -95,8 +107,7 @@ def _bar(
     ]
     if point.speedup and point.speedup.interval:
         low, high = (
-            _LEFT + scale.at(bound) * across
-            for bound in (point.speedup.interval.low, point.speedup.interval.high)
+            _x(scale, bound) for bound in (point.speedup.interval.low, point.speedup.interval.high)
         )
         parts.append(line(low, middle, high, middle, "whisker"))
         parts += [line(x, middle - 4, x, middle + 4, "whisker") for x in (low, high)]

@@ -7,7 +7,7 @@ as a tooltip, for programs and screen readers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from atoll.report.bench.verdicts import (
     baseline,
@@ -23,6 +23,7 @@ from atoll.report.numbers import cut, duration, ratio_interval, time_tick
 from atoll.report.svg.axes import Scale, even_ticks, ratio_ticks
 from atoll.report.svg.elements import Picture, circle, element, line, path, rect, text
 from atoll.report.svg.palette import SERIES
+from atoll.report.svg.rows import Row, Tick, fitting, row_charts
 from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Speedup
 from atoll.schema.text import plural
 
@@ -30,7 +31,6 @@ WIDTH = 940
 LEFT = 138  # of the plot: names end here
 RIGHT = 190  # right of the plot: figures begin here
 PLOT = WIDTH - LEFT - RIGHT
-TOP = 26
 BAR = 16
 GAP = 5
 GROUP = 16
@@ -38,31 +38,34 @@ _LONGEST_NAME = 17
 _LONGEST_LABEL = 18  # in smaller letters, of 7 px in a wide font
 
 
-def times_chart(summary: BenchSummary, engine: str) -> Picture | None:
+def times_charts(summary: BenchSummary, engine: str) -> list[Picture]:
     """The median time of each query, a bar for each entrant of `engine`; whiskers are intervals."""
     colours = entrant_colours(summary)
     entrants = [one for one in summary.entrants if one.engine == engine and one.times]
     longest = max((_longest(one) for one in entrants), default=0.0)
     if not longest:
-        return None
+        return []
     scale = Scale(0, longest * 1.05, log=False)
-    marks: list[str] = []
-    y = float(TOP)
-    for query in summary.queries:
-        middle = y + (len(entrants) * (BAR + GAP) - GAP) / 2
-        marks.append(_name(query, middle))
-        for one in entrants:
-            marks += _bar(one, query, y, scale, colours[one.label])
-            y += BAR + GAP
-        y += GROUP
-    height = y - GROUP + 12
+
+    def row(query: str, part: Sequence[EntrantSummary]) -> Row:
+        high = len(part) * (BAR + GAP)
+        bars = [
+            mark
+            for place, one in enumerate(part)
+            for mark in _bar(one, query, place * (BAR + GAP), scale, colours[one.label])
+        ]
+        return Row(high + GROUP - GAP, "".join([_name(query, (high - GAP) / 2), *bars]))
+
     ticks = even_ticks(0, scale.high, 6)
-    lines = ((plot_x(scale, tick), time_tick(tick, ticks[-1]), "grid") for tick in ticks)
-    name = f"{engine}: median time per query, {title(summary)}"
-    return Picture(name, WIDTH, height, "".join([*top_axis(lines, height - 6), *marks]))
+    return row_charts(
+        f"{engine}: median time per query, {title(summary)}",
+        WIDTH,
+        [Tick(plot_x(scale, tick), time_tick(tick, ticks[-1])) for tick in ticks],
+        [row(query, part) for query in summary.queries for part in fitting(entrants, BAR + GAP)],
+    )
 
 
-def speedup_chart(summary: BenchSummary) -> Picture | None:
+def speedup_charts(summary: BenchSummary) -> list[Picture]:
     """Speed-ups over the baseline: a point and its interval per query, the mean at the top. Of
     several entrants each has its label at its row, below the name of the query."""
     entrants = [one for one in summary.entrants if one.speedups]
@@ -73,39 +76,44 @@ def speedup_chart(summary: BenchSummary) -> Picture | None:
         for value in (speedup.value, *_ends(speedup.interval))
     ]
     if not values:
-        return None
+        return []
     ticks = ratio_ticks(min(values), max(values))
     scale = Scale(ticks[0], ticks[-1])
     colours = entrant_colours(summary)
     several = len(entrants) > 1
-    rows: list[str] = []
-    y = float(TOP)
-    for query in ("geomean", *summary.queries, *wholes(summary)):
-        rows.append(_name(query, y + BAR / 2))
-        y += BAR if several else 0
-        for one in entrants:
+
+    def row(query: str, part: Sequence[EntrantSummary]) -> Row:
+        marks = [_name(query, BAR / 2)]
+        y = float(BAR if several else 0)
+        for one in part:
             speedup = speedup_of(one, query)
             if speedup is not None:
-                rows += _speedup(one, speedup, y + BAR / 2, scale, colours[one.label])
+                marks += _speedup(one, speedup, y + BAR / 2, scale, colours[one.label])
                 if several:
                     label = _end_of(one.label)
-                    rows.append(text(LEFT - 12, y + BAR / 2 + 4, label, "soft small", "end"))
+                    marks.append(text(LEFT - 12, y + BAR / 2 + 4, label, "soft small", "end"))
                 y += BAR + GAP
         if query == "geomean":
-            y += 6
-            rows.append(line(8, y, WIDTH - 8, y, "grid dotted"))
-            y += 4
-        y += GROUP / 2
-    height = y + 20
-    lines = ((plot_x(scale, tick), f"{tick:g}×", "one" if tick == 1 else "grid") for tick in ticks)
+            marks.append(line(8, y + 6, WIDTH - 8, y + 6, "grid dotted"))
+            y += 10
+        return Row(y + GROUP / 2, "".join(marks))
+
     base = baseline(summary)
     middle = plot_x(scale, 1)
-    sides = [
-        text(middle - 8, height - 4, f"← slower than {base}", "soft small", "end"),
-        text(middle + 8, height - 4, f"faster than {base} →", "soft small"),
-    ]
-    body = [*top_axis(lines, height - 22), *sides, *rows]
-    return Picture(f"Speed-up over {base}, {title(summary)}", WIDTH, height, "".join(body))
+    sides = text(middle - 8, 14, f"← slower than {base}", "soft small", "end") + text(
+        middle + 8, 14, f"faster than {base} →", "soft small"
+    )
+    return row_charts(
+        f"Speed-up over {base}, {title(summary)}",
+        WIDTH,
+        [Tick(plot_x(scale, tick), f"{tick:g}×", "one" if tick == 1 else "grid") for tick in ticks],
+        [
+            row(query, part)
+            for query in ("geomean", *summary.queries, *wholes(summary))
+            for part in fitting(entrants, BAR + GAP)
+        ],
+        foot=Row(20, sides),
+    )
 
 
 def _end_of(label: str) -> str:
@@ -124,14 +132,6 @@ def entrant_colours(summary: BenchSummary) -> dict[str, int]:
 
 def plot_x(scale: Scale, value: float) -> float:
     return LEFT + scale.at(value) * PLOT
-
-
-def top_axis(ticks: Iterable[tuple[float, str, str]], bottom: float) -> list[str]:
-    """Labels above the plot and lines down to `bottom`; a tick is its x, label and kind of line."""
-    return [
-        line(x, TOP - 6, x, bottom, kind) + text(x, 14, label, "soft small", "middle")
-        for x, label, kind in ticks
-    ]
 
 
 def _name(query: str, y: float) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from atoll.bench.estimates import judged
 from atoll.bench.spreads import Course
 from atoll.report.bench import charts, tables, verdicts
-from atoll.report.bench.axis_chart import axis_chart
-from atoll.report.bench.spread_chart import spread_chart
+from atoll.report.bench.axis_chart import axis_charts
+from atoll.report.bench.spread_chart import spread_charts
 from atoll.report.machine.svg import machine_drawing, plan_drawing, plan_label
 from atoll.report.numbers import duration, moment, ratio_interval
 from atoll.report.pages import page
@@ -55,11 +55,11 @@ def html(
             for entrant in summary.entrants
         ],
         colours=colours,
-        speedups=charts.speedup_chart(summary),
-        axes=[(axis, axis_chart(axis)) for axis in verdicts.shown_axes(summary)],
-        times=[(engine, charts.times_chart(summary, engine)) for engine in engines],
+        speedups=charts.speedup_charts(summary),
+        axes=[(axis, axis_charts(axis)) for axis in verdicts.shown_axes(summary)],
+        times=[(engine, charts.times_charts(summary, engine)) for engine in engines],
         spreads=[
-            (label, spread_chart(label, colours[label], own))
+            (label, spread_charts(label, colours[label], own))
             for label, own in courses_of.items()
             if own
         ],

@@ -11,20 +11,22 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from atoll.bench.spreads import Course, spread_summary
-from atoll.report.bench.charts import LEFT, PLOT, RIGHT, TOP, WIDTH, top_axis
+from atoll.report.bench.charts import LEFT, PLOT, RIGHT, WIDTH
 from atoll.report.bench.verdicts import spread_range
 from atoll.report.numbers import time_tick
 from atoll.report.svg.axes import even_ticks
 from atoll.report.svg.elements import Picture, element, line, path, text
+from atoll.report.svg.rows import Row, Tick, row_charts
 from atoll.schema.text import plural
 
 STEP = 18  # pixels for one chiplet more
 TALLEST = 126  # pixels of a server's staircase
+ABOVE = 8  # of a server's staircase
 GROUP = 30  # between servers
 BEFORE = PLOT / 4  # pixels of the time before the measured pass
 
 
-def spread_chart(label: str, colour: int, courses: Sequence[Course]) -> Picture:
+def spread_charts(label: str, colour: int, courses: Sequence[Course]) -> list[Picture]:
     """Chiplets in use over time under one entrant, a row for each server."""
     before = max(-course.spells[0].begin_s for course in courses)
     after = max(course.spells[-1].end_s for course in courses)
@@ -33,25 +35,24 @@ def spread_chart(label: str, colour: int, courses: Sequence[Course]) -> Picture:
         share = seconds / before * BEFORE if seconds < 0 else seconds / after * (PLOT - BEFORE)
         return LEFT + BEFORE + share
 
-    rows: list[str] = []
-    y = float(TOP) + 8
-    for slot in sorted({course.slot for course in courses}):
+    def row(slot: int) -> Row:
         own = [course for course in courses if course.slot == slot]
         chiplets = max(course.chiplets for course in own)
         step = min(float(STEP), TALLEST / max(chiplets - 1, 1))
-        base = y + step * (chiplets - 1)
+        base = ABOVE + step * (chiplets - 1)
+        marks: list[str] = []
         for level in sorted({1, chiplets}):
             at = base - step * (level - 1)
-            rows.append(line(LEFT, at, WIDTH - RIGHT, at, "grid"))
-            rows.append(text(LEFT - 8, at + 4, str(level), "soft small", "end"))
-        middle = (y + base) / 2 + 4
-        rows.append(text(LEFT - 34, middle, f"slot {slot}", "bold", "end"))
+            marks.append(line(LEFT, at, WIDTH - RIGHT, at, "grid"))
+            marks.append(text(LEFT - 8, at + 4, str(level), "soft small", "end"))
+        middle = (ABOVE + base) / 2 + 4
+        marks.append(text(LEFT - 34, middle, f"slot {slot}", "bold", "end"))
         for course in own:
             changes = len(course.spells) - 1
             points = [
                 (x(spell.begin_s), base - step * (spell.spread - 1)) for spell in course.spells
             ]
-            rows.append(
+            marks.append(
                 element(
                     "g",
                     "spread",
@@ -64,21 +65,25 @@ def spread_chart(label: str, colour: int, courses: Sequence[Course]) -> Picture:
                     data_changes=changes,
                 )
             )
-        rows.append(text(WIDTH - RIGHT + 16, middle, _figures(own), "soft"))
-        y = base + GROUP
-    height = y + 12
+        marks.append(text(WIDTH - RIGHT + 16, middle, _figures(own), "soft"))
+        return Row(base + GROUP - ABOVE, "".join(marks))
+
     # One to three ticks before the pass: there is little room.
     ticks = [(tick, before) for tick in even_ticks(-before, 0, 4) if tick]
     ticks += [(tick, after) for tick in even_ticks(0, after, 6)]
-    lines = (
-        (x(tick), time_tick(tick, longest), "grid" if tick else "one") for tick, longest in ticks
+    sides = text(x(0) - 8, 18, "← opening, warm-up", "soft small", "end") + text(
+        x(0) + 8, 18, "measured pass →", "soft small"
     )
-    sides = [
-        text(x(0) - 8, height - 6, "← opening, warm-up", "soft small", "end"),
-        text(x(0) + 8, height - 6, "measured pass →", "soft small"),
-    ]
-    body = [*top_axis(lines, height - 30), *sides, *rows]
-    return Picture(f"{label}: chiplets in use over time", WIDTH, height, "".join(body))
+    return row_charts(
+        f"{label}: chiplets in use over time",
+        WIDTH,
+        [
+            Tick(x(tick), time_tick(tick, longest), "grid" if tick else "one")
+            for tick, longest in ticks
+        ],
+        [row(slot) for slot in sorted({course.slot for course in courses})],
+        foot=Row(24, sides),
+    )
 
 
 def staircase(points: Sequence[tuple[float, float]], end: float) -> str:

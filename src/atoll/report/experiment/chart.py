@@ -10,10 +10,11 @@ from atoll.report.numbers import cut, number, tick_label
 from atoll.report.svg.axes import Scale, even_ticks
 from atoll.report.svg.elements import WIDTH, Picture, line, rect, text
 from atoll.report.svg.palette import SERIES
+from atoll.report.svg.rows import Row, Tick, fitting, row_charts
 from atoll.schema.experiment import Experiment
 from atoll.stats.paired import Interval
 
-_LEFT, _RIGHT, _TOP = 200.0, 100.0, 26.0
+_LEFT, _RIGHT = 200.0, 100.0
 _BAR, _GAP = 13.0, 4.0
 _LONGEST = 30
 # Who, basis, value, interval, colour
@@ -21,43 +22,43 @@ _Bar = tuple[str, str, float, Interval | None, int]
 
 
 def side_charts(experiment: Experiment, found: Sequence[Ours]) -> list[Picture]:
-    """One for each unit, because a bar's length has one meaning only."""
+    """Apart for each unit, because a bar's length has one meaning only."""
     units: dict[str, list[Figure]] = {}
     for one in figures(experiment, found):
         units.setdefault(one.unit, []).append(one)
-    return [_chart(experiment, unit, rows, found) for unit, rows in units.items()]
+    return [
+        chart for unit, rows in units.items() for chart in _charts(experiment, unit, rows, found)
+    ]
 
 
-def _chart(
+def _charts(
     experiment: Experiment, unit: str, rows: Sequence[Figure], found: Sequence[Ours]
-) -> Picture:
+) -> list[Picture]:
     groups: dict[str, list[_Bar]] = {}
     for one in rows:
         groups.setdefault(one.term, []).extend(_bars(one, found))
     bars = [bar for group in groups.values() for bar in group]
     most = max((bar[3].high if bar[3] else bar[2] for bar in bars), default=1)
     scale = Scale(0, most * 1.05, log=False)
-    across = WIDTH - _LEFT - _RIGHT
-    marks: list[str] = []
-    y = _TOP
-    for term, group in groups.items():
-        if not group:
-            continue
-        marks.append(text(8, y + _BAR, term, "bold small"))
-        y += _BAR + _GAP + 2
+
+    def row(term: str, group: Sequence[_Bar]) -> Row:
+        marks = [text(8, _BAR, term, "bold small")]
+        y = _BAR + _GAP + 2
         for bar in group:
-            marks += _drawn(bar, unit, y, scale, across)
+            marks += _drawn(bar, unit, y, scale)
             y += _BAR + _GAP
-        y += 2 * _GAP
-    grid = []
-    for tick in even_ticks(0, scale.high, 7):
-        x = _LEFT + scale.at(tick) * across
-        grid += [
-            line(x, _TOP - 6, x, y, "grid"),
-            text(x, 14, tick_label(tick), "soft small", "middle"),
-        ]
-    name = f"{experiment.figure}: published and ours, {unit}"
-    return Picture(name, WIDTH, y + 4, "".join([*grid, *marks]))
+        return Row(y + 2 * _GAP, "".join(marks))
+
+    return row_charts(
+        f"{experiment.figure}: published and ours, {unit}",
+        WIDTH,
+        [Tick(_x(scale, tick), tick_label(tick)) for tick in even_ticks(0, scale.high, 7)],
+        [row(term, part) for term, group in groups.items() for part in fitting(group, _BAR + _GAP)],
+    )
+
+
+def _x(scale: Scale, value: float) -> float:
+    return _LEFT + scale.at(value) * (WIDTH - _LEFT - _RIGHT)
 
 
 def _bars(one: Figure, found: Sequence[Ours]) -> Iterator[_Bar]:
@@ -77,10 +78,10 @@ def _bars(one: Figure, found: Sequence[Ours]) -> Iterator[_Bar]:
             )
 
 
-def _drawn(bar: _Bar, unit: str, y: float, scale: Scale, across: float) -> Iterator[str]:
+def _drawn(bar: _Bar, unit: str, y: float, scale: Scale) -> Iterator[str]:
     who, basis, value, interval, colour = bar
     middle = y + _BAR / 2
-    end = _LEFT + scale.at(value) * across
+    end = _x(scale, value)
     yield text(_LEFT - 8, middle + 4, cut(who, _LONGEST), "soft small", "end")
     yield rect(
         _LEFT,
@@ -94,7 +95,7 @@ def _drawn(bar: _Bar, unit: str, y: float, scale: Scale, across: float) -> Itera
         data_value=f"{value:.6g}",
     )
     if interval is not None and interval.low < interval.high:
-        low, high = (_LEFT + scale.at(bound) * across for bound in (interval.low, interval.high))
+        low, high = (_x(scale, bound) for bound in (interval.low, interval.high))
         yield line(low, middle, high, middle, "whisker")
         end = max(end, high)
     rough = "~" if basis != "published" and interval is None else ""

@@ -10,8 +10,8 @@ import xml.etree.ElementTree as ElementTree
 from rich.console import Console
 
 from atoll.bench.analysis import summarise
-from atoll.report.bench.axis_chart import axis_chart
-from atoll.report.bench.charts import speedup_chart
+from atoll.report.bench.axis_chart import axis_charts
+from atoll.report.bench.charts import speedup_charts
 from atoll.report.bench.markdown import markdown
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
@@ -71,7 +71,8 @@ def test_streams_show_throughput_and_percentiles() -> None:
 
 def test_charts_are_curves_of_numbers_and_bars_of_words() -> None:
     for axis in SUMMARY.axes:
-        drawn = ElementTree.fromstring(str(inline(axis_chart(axis))))
+        [chart] = axis_charts(axis)
+        drawn = ElementTree.fromstring(str(inline(chart)))
         bars = [one for one in drawn.iter() if one.get("data-value")]
         if axis.name in ("memory", "malloc"):
             assert [one.get("data-value") for one in bars] == [
@@ -84,10 +85,9 @@ def test_charts_are_curves_of_numbers_and_bars_of_words() -> None:
 
 
 def test_long_labels_keep_the_end_in_which_they_differ() -> None:
-    chart = speedup_chart(SUMMARY)
-    assert chart is not None
-    assert "…k/wim, masked/cores=1</text>"[-22:] in chart.body
-    assert "cores=2</text>" in chart.body and ">spark/n=2</text>" in chart.body
+    body = "".join(chart.body for chart in speedup_charts(SUMMARY))
+    assert "…k/wim, masked/cores=1</text>"[-22:] in body
+    assert "cores=2</text>" in body and ">spark/n=2</text>" in body
 
 
 def test_a_value_without_a_block_is_named() -> None:
@@ -95,7 +95,8 @@ def test_a_value_without_a_block_is_named() -> None:
     without = [one for one in found.lines if getattr(one, "label", "") != "spark/wim/memory=bind"]
     summary = summarise(results(without, found.header))
     (axis,) = summary.axes
-    assert "no block finished" in str(inline(axis_chart(axis)))
+    [chart] = axis_charts(axis)
+    assert "no block finished" in chart.body
     assert "| bind | spark/wim/memory=bind | – |" in markdown(summary)
 
 
