@@ -17,16 +17,16 @@ from tests.vm.guest import Guest
     ("placement", "memory", "least", "most"),
     [
         ("dense", "first-touch", 0.95, 1.0),
-        ("dense", "interleave", 0.4, 0.6),
-        # All pages on node 0, and half of the threads; one of the four may be waiting for a lock.
-        ("sparse", "preferred", 0.3, 0.7),
+        ("dense", "interleave", 0.45, 0.55),
+        ("sparse", "preferred", 0.45, 0.55),  # all pages on node 0, and half of the threads
     ],
 )
 def test_the_local_share_follows_threads_and_pages(
     guest: Guest, root: Path, placement: str, memory: str, least: float, most: float
 ) -> None:
     words = "workload run w1 --records 1000000 --threads 4 --runs 1 --no-check --json"
-    words += f" --placement {placement} --memory {memory}"
+    # Without huge pages, of which there would be about twenty: too few to be shared out evenly.
+    words += f" --no-thp --placement {placement} --memory {memory}"
     done = guest.run([sys.executable, "-m", "atoll", *words.split()], timeout_s=300, cwd=str(root))
     assert done.returncode == 0, done.stderr
     found = parse(WorkloadResult, done.stdout, where="stdout")

@@ -8,10 +8,11 @@
 #include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/worker_local.hpp"
+#include "locality.hpp"
 
 namespace atl::workloads {
 
-class AtollTeam {
+class AtollTeam : public WatchedTeam {
  public:
   // Throws RuntimeFault.
   explicit AtollTeam(int threads) : runtime_(with_workers(threads)) {}
@@ -26,15 +27,19 @@ class AtollTeam {
   // In pieces, which others may take over from a worker that falls behind.
   template <class Body>
   void shares(std::size_t items, Body&& body) {
-    atl::parallel_for(std::size_t{0}, items,
-                      [&](std::size_t first, std::size_t last) { body(first, last); });
+    pieces(items, 0, body);
   }
 
   template <class Body>
   void pieces(std::size_t items, std::size_t grain, Body&& body) {
     atl::parallel_for(
-        std::size_t{0}, items, [&](std::size_t first, std::size_t last) { body(first, last); },
+        std::size_t{0}, items,
+        [&](std::size_t first, std::size_t last) {
+          body(first, last);
+          worked(last - first);
+        },
         grain);
+    loop_ended();
   }
 
   template <class T>

@@ -1,23 +1,20 @@
 #include "locality.hpp"
 
-#include <unistd.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <numeric>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <system_error>
+#include <utility>
 
 namespace atl::workloads {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The number after `prefix`, if `text` is nothing else.
 std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view prefix) {
@@ -29,40 +26,15 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
   return found;
 }
 
-// The numbers N of the entries PREFIXN of a folder.
-std::vector<int> numbered(const fs::path& folder, std::string_view prefix) {
-  std::vector<int> found;
-  std::error_code fault;
-  for (const auto& entry : fs::directory_iterator(folder, fault)) {
-    if (const auto number = number_behind(entry.path().filename().string(), prefix)) {
-      found.push_back(static_cast<int>(*number));
-    }
-  }
-  return found;
+// The memory node on which the caller runs.
+std::size_t own_node() {
+  unsigned node = 0;
+  getcpu(nullptr, &node);  // fails only for a bad address
+  return node;
 }
 
-// The nodes of the threads that run now or wait for a page, without the caller's. A thread's state
-// is field 3 of its stat, its CPU field 39 (proc(5)); its name, field 2, may contain blanks and
-// parentheses.
-std::vector<int> nodes_of_threads() {
-  std::vector<int> nodes;
-  for (const int thread : numbered("/proc/self/task", "")) {
-    if (thread == gettid()) continue;
-    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const std::size_t name_end = line.rfind(')');
-    if (name_end == std::string::npos) continue;  // it has ended
-    std::istringstream fields(line.substr(name_end + 1));
-    std::string state;
-    std::string cpu;
-    fields >> state;
-    for (int field = 4; field <= 39; ++field) fields >> cpu;
-    if (state != "R" && state != "D") continue;
-    const std::vector<int> of_cpu = numbered("/sys/devices/system/cpu/cpu" + cpu, "node");
-    if (!of_cpu.empty()) nodes.push_back(of_cpu.front());
-  }
-  return nodes;
+std::uint64_t sum(const std::vector<std::uint64_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
 }
 
 }  // namespace
@@ -98,52 +70,53 @@ std::vector<std::uint64_t> bytes_by_node(std::istream& numa_maps) {
 }
 
 std::optional<double> local_share(const std::vector<std::uint64_t>& bytes,
-                                  const std::vector<int>& nodes) {
-  const std::uint64_t all = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
-  if (all == 0 || nodes.empty()) return std::nullopt;
+                                  const std::vector<double>& work) {
+  const auto all = static_cast<double>(sum(bytes));
+  const double done = std::accumulate(work.begin(), work.end(), 0.0);
+  if (all == 0 || done == 0) return std::nullopt;
   double near = 0;
-  for (const int node : nodes) {
-    const auto at = static_cast<std::size_t>(node);
-    if (at < bytes.size()) near += static_cast<double>(bytes[at]);
+  for (std::size_t node = 0; node < std::min(bytes.size(), work.size()); ++node) {
+    near += work[node] / done * (static_cast<double>(bytes[node]) / all);
   }
-  return near / static_cast<double>(all) / static_cast<double>(nodes.size());
+  return near;
 }
 
-bool several_memory_nodes() { return numbered("/sys/devices/system/node", "node").size() > 1; }
-
-std::optional<double> local_share_during(const std::function<void()>& work, double usual_s) {
-  std::optional<double> found;
-  std::mutex mutex;  // guards `ended`
-  std::condition_variable end;
-  bool ended = false;
-  std::thread watcher([&] {
-    for (int look = 0; look < 2; ++look) {
-      {
-        const std::chrono::duration<double> wait(usual_s / 4);
-        std::unique_lock lock(mutex);
-        if (end.wait_for(lock, wait, [&] { return ended; })) return;
-      }
-      const std::vector<int> nodes = nodes_of_threads();
-      std::ifstream file("/proc/self/numa_maps");
-      if (const auto now = local_share(bytes_by_node(file), nodes)) found = now;
-    }
-  });
-  const auto stop = [&] {
-    {
-      const std::lock_guard lock(mutex);
-      ended = true;
-    }
-    end.notify_one();
-    watcher.join();
-  };
-  try {
-    work();
-  } catch (...) {
-    stop();
-    throw;
+bool several_memory_nodes() {
+  int nodes = 0;
+  std::error_code fault;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/devices/system/node", fault)) {
+    if (number_behind(entry.path().filename().string(), "node")) ++nodes;
   }
-  stop();
-  return found;
+  return nodes > 1;
+}
+
+void WatchedTeam::watch() {
+  watched_ = true;
+  since_ = std::chrono::steady_clock::now();
+}
+
+std::optional<double> WatchedTeam::local_share() const {
+  return workloads::local_share(bytes_, work_);
+}
+
+void WatchedTeam::count(std::size_t items) {
+  const std::size_t node = own_node();
+  const std::lock_guard lock(mutex_);
+  if (items_.size() <= node) items_.resize(node + 1);
+  items_[node] += static_cast<double>(items);
+}
+
+void WatchedTeam::look() {
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - since_;
+  const double all = std::accumulate(items_.begin(), items_.end(), 0.0);
+  if (work_.size() < items_.size()) work_.resize(items_.size());
+  for (std::size_t node = 0; node < items_.size(); ++node) {
+    work_[node] += took.count() * items_[node] / all;
+  }
+  items_.clear();
+  std::ifstream file("/proc/self/numa_maps");
+  if (auto bytes = bytes_by_node(file); sum(bytes) >= sum(bytes_)) bytes_ = std::move(bytes);
+  since_ = std::chrono::steady_clock::now();
 }
 
 }  // namespace atl::workloads

@@ -54,9 +54,12 @@ void PlainTeam::each(const std::function<void(std::size_t)>& work) {
   }
   begin_.notify_all();
   work_as(0);
-  std::unique_lock lock(mutex_);
-  end_.wait(lock, [this] { return busy_ == 0; });
-  if (fault_) std::rethrow_exception(std::exchange(fault_, nullptr));
+  {
+    std::unique_lock lock(mutex_);
+    end_.wait(lock, [this] { return busy_ == 0; });
+    if (fault_) std::rethrow_exception(std::exchange(fault_, nullptr));
+  }
+  loop_ended();
 }
 
 void PlainTeam::serve(std::size_t own) {

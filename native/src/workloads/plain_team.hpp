@@ -11,6 +11,8 @@
 //   Team::Local<T> l(team, make)
 //                               a value per thread, made by make() on the thread; l.lease() gives
 //                               the caller's, l.for_each(f) sees all, between loops
+//   team.watch(), team.local_share()
+//                               locality.hpp has what they are
 //
 // The first exception of a body is thrown by the loop, when all threads have left it.
 #pragma once
@@ -29,9 +31,11 @@
 #include <utility>
 #include <vector>
 
+#include "locality.hpp"
+
 namespace atl::workloads {
 
-class PlainTeam {
+class PlainTeam : public WatchedTeam {
  public:
   // The caller is the first thread. Thread k is bound to the k-th of `cpus`, which begin again at
   // their end; without CPUs none is bound. Throws std::system_error if a thread cannot be started
@@ -54,7 +58,9 @@ class PlainTeam {
     each([&](std::size_t rank) {
       const std::size_t first = items * rank / threads;
       const std::size_t last = items * (rank + 1) / threads;
-      if (first < last) body(first, last);
+      if (first >= last) return;
+      body(first, last);
+      worked(last - first);
     });
   }
 
@@ -66,7 +72,9 @@ class PlainTeam {
         // Relaxed: what a piece reads was there before the loop began.
         const std::size_t first = next.fetch_add(grain, std::memory_order_relaxed);
         if (first >= items) return;
-        body(first, std::min(first + grain, items));
+        const std::size_t last = std::min(first + grain, items);
+        body(first, last);
+        worked(last - first);
       }
     });
   }

@@ -96,8 +96,8 @@ struct Input {
 };
 
 // Runs `work` as often as wanted, timed, and returns its last answer.
-template <class Work>
-auto repeat(const Options& options, Result& result, Work&& work) {
+template <class Team, class Work>
+auto repeat(Team& team, const Options& options, Result& result, Work&& work) {
   std::optional<std::invoke_result_t<Work&>> answer;
   const auto before = migrations();
   for (int run = 0; run < options.runs; ++run) {
@@ -107,10 +107,10 @@ auto repeat(const Options& options, Result& result, Work&& work) {
   result.peak_bytes = peak_bytes();
   if (before) result.migrations = std::max(*migrations(), *before) - *before;
   if (several_memory_nodes()) {
-    // In a run of its own, which is not timed, because looks take time.
     answer.reset();
-    result.local_share = local_share_during([&] { answer.emplace(work()); },
-                                            *std::ranges::min_element(result.runs_s));
+    team.watch();  // a run of its own, which is not timed
+    answer.emplace(work());
+    result.local_share = team.local_share();
   }
   return std::move(*answer);
 }
@@ -128,7 +128,7 @@ void aggregate(Team& team, const Options& options, std::span<const Record> recor
   const bool fast = options.variant == Variant::kFast;
   const bool counts = options.workload == Workload::kCount;
   const std::size_t groups = options.data.groups;
-  const Groups answer = repeat(options, result, [&] {
+  const Groups answer = repeat(team, options, result, [&] {
     if (counts)
       return fast ? count_fast(team, records, groups) : count_paper(team, records, groups);
     return fast ? median_fast(team, records, groups) : median_paper(team, records, groups);
@@ -149,7 +149,7 @@ template <class Sink, Index I, class Team>
 Joined joined_by(Team& team, const Options& options, const Input<Team>& input, Result& result) {
   I index;
   result.build_s = seconds([&] { build_index(team, index, input.keys.all()); });
-  return total(repeat(options, result, [&] {
+  return total(repeat(team, options, result, [&] {
     return join_by<Sink>(team, index, input.records.all(), options.variant == Variant::kFast);
   }));
 }
@@ -170,7 +170,7 @@ Joined joined(Team& team, const Options& options, const Input<Team>& input, Resu
   if (options.workload == Workload::kIndexJoin) {
     return index_joined<Sink>(team, options, input, result);
   }
-  return total(repeat(options, result, [&] {
+  return total(repeat(team, options, result, [&] {
     return options.variant == Variant::kFast
                ? join_fast<Sink>(team, input.keys.all(), input.records.all())
                : join_paper<Sink>(team, input.keys.all(), input.records.all());

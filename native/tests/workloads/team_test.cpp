@@ -83,6 +83,24 @@ TYPED_TEST(Teams, ALoopThrowsWhatABodyThrowsAndTheTeamGoesOn) {
   EXPECT_EQ(seen, 10);
 }
 
+TYPED_TEST(Teams, AWatchedLoopHasALocalShareHoweverShort) {
+  TypeParam team(2);
+  const auto loop = [](std::size_t, std::size_t) {};
+  team.run([&] {
+    team.shares(2, loop);
+    EXPECT_EQ(team.local_share(), std::nullopt);
+    team.watch();
+    team.shares(0, loop);
+    EXPECT_EQ(team.local_share(), std::nullopt);
+    for (int round = 0; round < 100; ++round) {
+      team.shares(2, loop);
+      team.pieces(2, 1, loop);
+      ASSERT_GE(team.local_share(), several_memory_nodes() ? 0 : 0.999);
+      ASSERT_LE(team.local_share(), 1.001);
+    }
+  });
+}
+
 TEST(PlainTeam, ThreadsStayOnTheirCpus) {
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);

@@ -52,8 +52,8 @@ class WorkloadResult(Record):
     overhead: float | None = None
     # Moves of the process's threads between CPUs in all runs; None if the kernel does not count.
     migrations: int | None
-    # The part of the pages that lay on the node of the thread that read them, if each running
-    # thread read all alike: seen once, in a run that is not timed. None with one memory node.
+    # The part of the pages that lay on the node of the thread that read them, if the work on each
+    # record read all alike: in a run that is not timed. None with one memory node.
     local_share_estimated: float | None = None
     checked: bool  # by sorting; a wrong answer is not reported
     answer: WorkloadAnswer
