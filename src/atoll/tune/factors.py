@@ -54,10 +54,11 @@ class Recipe:
     @property
     def options(self) -> str:
         """Of `atoll up`; empty if only a plan file can say it."""
-        if "cores" in self.axes:
+        if "cores" in self.axes or self.axes.get("smt") == "off":
             return ""
-        words = (f"--{axis} {value}" for axis, value in self.axes.items())
-        return " ".join(words).replace("--smt on", "--smt")
+        words = ((f"--{axis}", value) for axis, value in self.axes.items() if axis != "smt")
+        flag = ["--smt"] if "smt" in self.axes else []
+        return shlex.join([*(word for pair in words for word in pair), *flag])
 
 
 def factors(names: Sequence[str], situation: Situation) -> tuple[Factor, ...]:

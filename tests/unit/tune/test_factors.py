@@ -6,7 +6,7 @@ import pytest
 
 from atoll.advice.situation import Situation
 from atoll.errors import UsageError
-from atoll.tune.factors import FACTORS, Factor, factors, line, recipe
+from atoll.tune.factors import FACTORS, Factor, Recipe, factors, line, recipe
 from tests.parts import advice as parts
 from tests.parts.advice import situation, subject
 from tests.parts.faults import fails
@@ -81,6 +81,13 @@ def test_a_prefix_is_what_a_person_writes() -> None:
     )
     assert words(where, memory="interleave:0-1") == "atoll-exec -i 0-1 --"
     assert words(where, placement="sparse") == "OMP_PLACES=cores OMP_PROC_BIND=spread"
+
+
+def test_options_of_up_are_the_axes_of_a_plan_as_far_as_it_has_them() -> None:
+    assert Recipe(axes={"malloc": "--smt on"}).options == "--malloc '--smt on'"
+    assert Recipe(axes={"smt": "on", "thp": "never"}).options == "--thp never --smt"
+    assert Recipe(axes={"smt": "off"}).options == ""  # without --smt, a plan sets no mask
+    assert Recipe(axes={"cores": "2", "thp": "never"}).options == ""
 
 
 def test_smt_and_workers_are_one_mask_chiplet_by_chiplet() -> None:
