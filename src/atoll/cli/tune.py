@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -33,6 +34,7 @@ from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.schema.tuning import LeftOut, Tuning
 from atoll.store.files import write_atomic
+from atoll.store.paths import state_dir, state_path
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.tune import documents, search
 from atoll.tune.conduct import Work, conduct
@@ -117,16 +119,34 @@ def command(
         else:
             target = _of_engine(engine, options, names, metric, time_s, machine)
         found = _tuned(target, tuple(filter(None, [restored, target.caution])))
+    _give(found, target.plan, output, as_json=as_json)
+
+
+def _give(
+    found: Tuning, plan: Callable[[Tuning], Record], output: str | None, *, as_json: bool
+) -> None:
+    """Print what was found, and write its plan; without `output` only a plan that must be kept."""
+    path = output
+    if path is None and found.needs_plan:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        path = str(state_path("plans") / f"{found.command[2]}-{stamp}.json")
+    verb = ("up",) if found.suite else ("apply", "--plan")
+    base = found.command[3:] if found.suite else ()
+    how = shlex.join(["atoll", *verb, str(path), *base])
     if as_json:
         print(found.model_dump_json(indent=1))
     else:
-        print(tuning_text(found, width=min(width(), 100), colour=has_colour()), end="")
-    if output is not None:
-        write_atomic(output, target.plan(found).model_dump_json(indent=1) + "\n")
-        if found.best and not as_json:
-            base = ["--base", options.base] if options.base else []
-            follow = ["up", output, *base] if found.suite else ["apply", "--plan", output]
-            print(f"Plan: {shlex.join(['atoll', *follow])}")
+        said = tuning_text(found, width=min(width(), 100), colour=has_colour(), follow=how)
+        print(said, end="")
+    if path is None:
+        return
+    if output is None:
+        state_dir("plans")
+    write_atomic(path, plan(found).model_dump_json(indent=1) + "\n")
+    if as_json and output is None:
+        print(f"atoll: plan: {path}", file=sys.stderr)
+    elif found.best and not as_json and not found.needs_plan:
+        print(f"Plan: {how}")
 
 
 def _suite_options_given() -> list[str]:
@@ -201,8 +221,10 @@ def _of_engine(
     with preparation() as say:
         job = make_job(request, host=host, machine=machine, progress=say)
     header = job.header
+    entrant = header.entrants[-1]
+    read.require_queries(len(header.queries) * entrant.streams)
     size = "" if header.scale_factor is None else f" SF {header.scale_factor:g}"
-    streams = plural(header.entrants[-1].streams, "stream")
+    streams = plural(entrant.streams, "stream")
     suite = f"{header.suite}{size}, {plural(len(header.queries), 'query')} in {streams}"
 
     def start(knobs_folder: str) -> Runs:

@@ -79,3 +79,8 @@ class Tuning(Record):
     left_out: tuple[LeftOut, ...]
     cautions: tuple[str, ...]
     runs: tuple[Run, ...]
+
+    @property
+    def needs_plan(self) -> bool:
+        """Whether only a plan file keeps the best setting, as a number of cores of an engine."""
+        return bool(self.suite) and not self.prefix and len(self.best) > len(self.knobs)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from atoll.errors import UsageError
+from atoll.schema.text import plural
 from atoll.stats.tails import percentile
 
 _MORE = {"throughput": True, "p99": False, "time": False, "rss": False}
@@ -49,13 +50,17 @@ class Metric:
             return ran.seconds / len(ran.latencies_s)
         if self.name == "p99":
             found = percentile(ran.latencies_s, _TAIL)
-            if found is None:
-                raise ValueError(
-                    f"a pass has {len(ran.latencies_s)} queries, and the 99th percentile needs "
-                    "100; give more --streams"
-                )
+            assert found is not None  # as `require_queries` has found
             return found
         return ran.seconds
+
+    def require_queries(self, count: int) -> None:
+        """Raises UsageError if a pass of `count` queries does not have it."""
+        if self.name == "p99" and percentile(range(count), _TAIL) is None:
+            raise UsageError(
+                f"--metric p99: a pass has {plural(count, 'query')}, and the 99th percentile needs "
+                "100; give more --streams"
+            )
 
     def _read(self, output: str, pattern: re.Pattern[str]) -> float:
         found = list(pattern.finditer(output))

@@ -8,13 +8,22 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from atoll.bench.job import Job, Length
 from atoll.cli import run
 from atoll.schema.advice import Advice
 from atoll.schema.base import parse
-from atoll.schema.tuning import Tuning
+from atoll.schema.plan import Plan, Policy
+from atoll.schema.tuning import Tuning, Verdict
+from atoll.stats.paired import Interval
+from atoll.store.plan_file import read_plan
+from atoll.tune import search
+from atoll.tune.conduct import Found
+from tests.parts.bench import FakeWork, header
+from tests.parts.bench import entrant as planned
 from tests.parts.faults import check_complaint
 
 Capture = pytest.CaptureFixture[str]
@@ -69,6 +78,49 @@ def test_a_whole_tune(tmp_path: Path) -> None:
     assert [line.tuner for line in advice.lines] == ["smt", "malloc", "memory"]
     assert run(["apply", "--plan", str(plan), "--dry-run"]) == 0
     assert json.loads(plan.read_text())["prefix"] == found.prefix
+
+
+def duckdb_job(monkeypatch: pytest.MonkeyPatch, queries: int) -> None:
+    """Instead of one that generates data."""
+    names = tuple(f"q{number + 1}" for number in range(queries))
+    entrant = planned("duckdb", Policy.WIM)
+    job = Job(header(entrant, queries=names), FakeWork(), lambda *_: never, Length())
+    monkeypatch.setattr("atoll.cli.tune.make_job", lambda *_, **__: job)
+
+
+def never(entrant: object) -> NoReturn:
+    raise AssertionError("an engine was started")
+
+
+def test_a_99th_percentile_of_too_few_queries_is_refused_before_the_engine_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    duckdb_job(monkeypatch, 99)
+    assert run(["tune", "--engine", "duckdb", "--metric", "p99"]) == 2
+    check_complaint(capsys.readouterr().err, metric="p99", queries="99")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["-o", "plan.json"]])
+def test_the_plan_that_keeps_the_gain_is_always_written(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A number of cores has no option of `atoll up`."""
+    duckdb_job(monkeypatch, 2)
+    best = (("workers", "1"),)
+    better = search.Judged(best, 1.5, Interval(1.4, 1.6), 12, Verdict.BETTER)
+    found = Found(search.Outcome((better,), (), best, 1))
+    monkeypatch.setattr("atoll.cli.tune.conduct", lambda *_: found)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    assert run(["tune", "--engine", "duckdb", *options]) == 0
+    (path,) = tmp_path.rglob("*.json")
+    plan: Plan = read_plan(str(path))
+    assert [len(slot.cpus or ()) for slot in plan.slots] == [1]
+    said = capsys.readouterr()
+    name = path.name if "-o" in options else str(path)
+    assert (f"plan: {name}" in said.err) == ("--json" in options)
+    if "--json" not in options:
+        assert f"To keep it: atoll up {name}" in " ".join(said.out.split())
 
 
 @pytest.mark.parametrize("runs", [1, 3, 12])

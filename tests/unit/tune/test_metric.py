@@ -52,8 +52,13 @@ def test_a_pass_has_a_time_a_throughput_and_with_enough_queries_a_99th_percentil
     assert cost("time", 8) == 4.0
     assert cost("throughput", 8) == 0.5
     assert cost("p99", 200) == 1.98
-    with pytest.raises(ValueError, match="99 queries"):
-        cost("p99", 99)
+
+
+def test_a_99th_percentile_needs_100_queries_which_is_known_before_any_run() -> None:
+    parse_pass_metric("p99").require_queries(100)
+    parse_pass_metric("time").require_queries(1)
+    with fails(UsageError, metric="p99", queries="99"):
+        parse_pass_metric("p99").require_queries(99)
 
 
 @pytest.mark.parametrize("metric", ["rss", "tps = (.*)"])

@@ -13,11 +13,11 @@ from atoll.tune.factors import line
 from atoll.tune.search import Block, words
 
 _NOTHING = "there is nothing to vary here"
-_PLAN_ONLY = "the plan that -o FILE writes, with 'atoll up FILE'"
 
 
-def tuning_text(found: Tuning, *, width: int, colour: bool) -> str:
-    """The table of effects, the decision, and how to follow it."""
+def tuning_text(found: Tuning, *, width: int, colour: bool, follow: str = "") -> str:
+    """The table of effects, the decision, and how to follow it. `follow`: the command that starts
+    an engine by its plan."""
     ran = ", ".join(filter(None, (shlex.join(found.command), found.suite)))
     parts = [textwrap.fill(f"{ran}: {found.metric}", width)]
     if found.effects or found.dropped:
@@ -27,7 +27,7 @@ def tuning_text(found: Tuning, *, width: int, colour: bool) -> str:
         for one in (*found.effects, *found.dropped):
             rows.add_row(*_cells(one))
         parts.append(printed(rows, width=width, colour=colour).rstrip("\n"))
-    parts += [_wrapped(text, width) for text in _said(found)]
+    parts += [_wrapped(text, width) for text in _said(found, follow)]
     return "\n".join(parts) + "\n"
 
 
@@ -57,11 +57,12 @@ def _ratio(value: float) -> str:
     return f"{value:.3f}" if 0.95 < value < 1.05 else f"{value:.2f}"
 
 
-def _said(found: Tuning) -> list[str]:
+def _said(found: Tuning, follow: str) -> list[str]:
     said = [_decision(found)]
-    if found.suite and len(found.best) > len(found.knobs):
-        how = f"{shlex.join(found.command)} {found.prefix}" if found.prefix else _PLAN_ONLY
-        said.append(f"To keep it: {how}")
+    if found.needs_plan:
+        said.append(f"To keep it: {follow}")
+    elif found.prefix and found.suite:
+        said.append(f"To keep it: {shlex.join(found.command)} {found.prefix}")
     elif found.prefix:
         said.append(f"To keep it: {line(found.command, found.prefix)}")
     if found.knobs:
@@ -91,4 +92,7 @@ def _decision(found: Tuning) -> str:
 
 
 def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False)
+    """Without a break in a word: some are paths to copy."""
+    return textwrap.fill(
+        text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
