@@ -25,4 +25,5 @@ def fingerprint(
         java_version=", ".join(java),
         data_checksum=data_checksum,
         emulated=emulated(host),
+        clock="client",
     )

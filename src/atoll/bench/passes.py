@@ -50,7 +50,7 @@ class Unanswered:
 class Pass:
     answers: list[Answered]
     unanswered: list[Unanswered]
-    seconds: float  # in which at least one query ran
+    seconds: float  # in which at least one query ran; without those that a fault interrupted
     fault: Exception | None  # what ended it early
     suspect: str = ""  # the query during which the server was lost
 

@@ -44,6 +44,9 @@ class Fingerprint(Environment):
     java_version: str
     data_checksum: str
     emulated: bool = False  # an emulated CPU: the times mean nothing
+    # What timed the queries. 'bench', also of a file without this field: where the engine's client
+    # is a call in another process, some 0.4 ms on the way there and back were part of a time.
+    clock: Literal["client", "bench"] = "bench"
 
 
 class CellName(Record):
@@ -138,7 +141,7 @@ class QueryTime(Record):
     stream: int = 0
     query: str  # 'q1'
     seconds: Seconds  # at the engine's own client, from sending the SQL to holding all rows
-    engine_seconds: float  # inside the SQL host, around execution and fetch
+    engine_seconds: float  # in the process that ran the query; execution and fetch
     rows: int
     # 'changed': the right answer is unknown, and this one differs from the first one of the run.
     answer: Literal["ok", "wrong", "changed"]

@@ -257,6 +257,10 @@ def test_another_session_of_the_same_machine_can_resume() -> None:
             header(fingerprint=FINGERPRINT.model_copy(update={"thp_enabled": "always"})),
             {"what": "thp enabled", "before": "madvise", "now": "always"},
         ),
+        (
+            header(fingerprint=FINGERPRINT.model_copy(update={"clock": "client"})),
+            {"what": "clock", "before": "bench", "now": "client"},
+        ),
         (header(query_limit_s=1.0), {"what": "query limit", "before": 60.0, "now": 1.0}),
         (header(warmups=3), {"what": "warm-up passes", "before": 1, "now": 3}),
     ],
@@ -359,6 +363,7 @@ def test_fingerprint_of_a_recorded_host() -> None:
     assert found.java_version == "17.0.1"
     assert "secret" not in json.dumps(found.model_dump())
     assert len(found.hostname_hash) == 12
+    assert found.clock == "client"
 
 
 def test_fingerprint_of_a_host_that_tells_nothing() -> None:

@@ -350,12 +350,14 @@ def bench_environment(summary: BenchSummary) -> Table:
         if summary.suite_checksum
         else ("Data checksum (SHA-256)", fingerprint.data_checksum)
     )
+    clock = "the engine's own client" if fingerprint.clock == "client" else "the bench"
     rows = environment_rows(
         fingerprint,
         [("Machine", summary.machine), ("Machine id", summary.machine_id)],
         [
             ("Engines", ", ".join(versions)),
             ("Java", fingerprint.java_version),
+            ("Clock of a query", clock),
             checksum,
             ("Run", f"{summary.run_id}, started {moment(summary.started_unix_s)}"),
             ("Command", summary.command),
