@@ -11,6 +11,7 @@ folder that the facts name (`dialects`):
     [cannot]
     q51 = "it has no FULL JOIN"
 
+A query that needs the changes of another one names it: q17p = "tpch-joins:q17".
 A run of blanks and line ends in the text to look for matches any other one.
 """
 
@@ -34,7 +35,8 @@ class Changes(Record):
     """Changes with the same reason."""
 
     reason: str = Field(min_length=1)
-    texts: dict[str, list[tuple[str, str]]]  # query -> pairs: the text to look for, its replacement
+    # query -> pairs: the text to look for, its replacement; or 'SUITE:QUERY', which has them
+    texts: dict[str, list[tuple[str, str]] | str]
 
 
 class DialectFile(Record):
@@ -85,7 +87,10 @@ def dialect_of(engine: str, suite: str) -> Dialect:
         )
     if facts.dialects is not None and (path := facts.dialects / f"{suite}.toml").exists():
         found = _read(path)
-        steps += [changes.texts for changes in found.changes]
+        steps += [
+            {query: _pairs(path, named) for query, named in changes.texts.items()}
+            for changes in found.changes
+        ]
         cannot = found.cannot
     return Dialect(engine, steps, cannot)
 
@@ -113,6 +118,18 @@ def without_impossible(
     if not left:
         raise UsageError(f"no query of {suite} is left: {notes[0]}")
     return left, notes
+
+
+def _pairs(path: Path, named: list[tuple[str, str]] | str) -> list[tuple[str, str]]:
+    """What a file at `path` says of a query. Raises EngineFailed."""
+    if not isinstance(named, str):
+        return named
+    suite, _, query = named.partition(":")
+    other = path.with_name(f"{suite}.toml")
+    found = [one.texts[query] for one in _read(other).changes if query in one.texts]
+    if not found:
+        raise EngineFailed(f"{path}: names {named}, but {other} has no changes of {query}")
+    return [pair for pairs in found for pair in _pairs(other, pairs)]
 
 
 def _read(path: Path) -> DialectFile:

@@ -122,6 +122,30 @@ def test_every_file_of_a_dialect_is_of_a_suite() -> None:
             assert tomllib.loads(path.read_text()), path
 
 
+def test_a_long_change_stands_in_one_place() -> None:
+    folder = facts_of(engines.get("postgresql")).dialects
+    assert folder is not None
+    changed = [
+        new
+        for path in folder.iterdir()
+        for one in dialects._read(path).changes
+        for pairs in one.texts.values()
+        if not isinstance(pairs, str)
+        for _, new in pairs
+        if len(new) > 100
+    ]
+    assert changed and len(set(changed)) == len(changed)
+    joins = dialect_of("postgresql", "tpch-joins").steps[1]["q17"]
+    assert dialect_of("postgresql", "jcch").steps[1] == {"q17": joins, "q17p": joins}
+
+
+def test_a_change_that_another_query_does_not_have_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "jcch.toml"
+    (tmp_path / "tpch.toml").touch()
+    with fails(EngineFailed, path=path, other=tmp_path / "tpch.toml", query="q2"):
+        dialects._pairs(path, "tpch:q2")
+
+
 def test_a_wrong_file_of_a_dialect_is_told(tmp_path: Path) -> None:
     path = tmp_path / "tpcds.toml"
     path.write_text("[cannot")
