@@ -1,18 +1,21 @@
 #include "run.hpp"
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
+#include <list>
+#include <span>
 #include <string>
 #include <system_error>
 #include <type_traits>
+#include <vector>
 
 #include "aggregate_fast.hpp"
 #include "aggregate_paper.hpp"
 #include "atoll_team.hpp"
 #include "base/available.hpp"
+#include "base/whole_file.hpp"
 #include "index_join.hpp"
 #include "indexes/art.hpp"
 #include "indexes/btree.hpp"
@@ -47,19 +50,23 @@ std::optional<std::uint64_t> migrations() {
   return all;
 }
 
-void save(const std::string& folder, const char* name, std::span<const Record> rows) {
-  const std::filesystem::path path = std::filesystem::path(folder) / name;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(reinterpret_cast<const char*>(rows.data()),
-             static_cast<std::streamsize>(rows.size_bytes()));
-  file.close();
-  if (!file) throw std::system_error(errno, std::generic_category(), path.string());
-}
+struct Table {
+  const char* name;
+  std::vector<std::span<const Record>> parts;
+};
 
-void save(const std::string& folder, const Groups& answer) {
-  std::vector<Record> all;
-  for (const std::vector<Record>& part : answer) all.insert(all.end(), part.begin(), part.end());
-  save(folder, "answer.bin", all);
+// All files or none: no old answer stays beside new records if the disk fills up.
+void save(const Options& options, const std::array<Table, 2>& tables) {
+  if (options.folder.empty()) return;
+  std::list<base::WholeFile> files;
+  for (const Table& table : tables) {
+    base::WholeFile& file =
+        files.emplace_back((std::filesystem::path(options.folder) / table.name).string());
+    for (const std::span<const Record> part : table.parts) {
+      file.write({reinterpret_cast<const char*>(part.data()), part.size_bytes()});
+    }
+  }
+  for (base::WholeFile& file : files) file.commit();
 }
 
 void spread(std::span<Record> rows, std::uint64_t key_step) {
@@ -142,7 +149,7 @@ void aggregate(Team& team, const Options& options, std::span<const Record> recor
   if (options.check) {
     require(counts ? right_counts(records, answer) : right_medians(records, answer), options);
   }
-  if (!options.folder.empty()) save(options.folder, answer);
+  save(options, {{{"records.bin", {records}}, {"answer.bin", {answer.begin(), answer.end()}}}});
 }
 
 template <class Sink, Index I, class Team>
@@ -184,7 +191,7 @@ void join(Team& team, const Options& options, const Input<Team>& input, Result& 
   result.rows = answer.rows;
   result.sums = {answer.build_sum, answer.probe_sum};
   if (options.check) require(right_join(input.keys.all(), input.records.all(), answer), options);
-  if (!options.folder.empty()) save(options.folder, "keys.bin", input.keys.all());
+  save(options, {{{"records.bin", {input.records.all()}}, {"keys.bin", {input.keys.all()}}}});
 }
 
 template <class Team>
@@ -194,7 +201,6 @@ Result run_on(Team& team, const Options& options) {
   team.run([&] {
     const Input<Team> input(team, options);
     result.generate_s = seconds([&] { input.make(team, options); });
-    if (!options.folder.empty()) save(options.folder, "records.bin", input.records.all());
     if (joins(options.workload)) {
       join(team, options, input, result);
     } else {

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import resource
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from atoll.cli import run
+from atoll.host.programs import find_program
 from atoll.schema.base import parse
 from atoll.schema.workload import WorkloadResult
 from tests.parts.faults import check_complaint
@@ -88,6 +92,24 @@ def test_more_than_the_memory_is_refused_at_once(capsys: Capture) -> None:
     assert run(["workload", "run", "w1", "--records", "4000000000"]) == 2
     said = capsys.readouterr().err
     assert "MiB of memory are available; use fewer --records" in said
+
+
+@pytest.mark.parametrize("workload", ["w1", "w3"])
+def test_a_full_disk_leaves_the_saved_files_as_they_were(workload: str, tmp_path: Path) -> None:
+    """The limit of a file's size stands for the disk: an answer fits, the records do not."""
+    save = [str(find_program("atoll-workload")), workload, *SMALL, "--save", str(tmp_path)]
+    subprocess.run(save, check=True, capture_output=True)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(before) == 2
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    full = [*save, "--seed", "2"]
+    done = subprocess.run(full, capture_output=True, text=True, preexec_fn=limit)
+    assert done.returncode == 5 and str(tmp_path) in done.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Capture) -> None:

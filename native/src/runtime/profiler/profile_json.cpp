@@ -6,7 +6,7 @@
 #include "atoll/runtime/profile.hpp"
 #include "group_read.hpp"
 #include "json_writer.hpp"
-#include "whole_file.hpp"
+#include "write_whole.hpp"
 
 namespace atl {
 
@@ -153,10 +153,10 @@ std::string profile_json(const Profile& profile) {
 }
 
 void write_profile_json(const Profile& profile, const std::string& path) {
-  runtime::WholeFile file(path);
-  file.write(profile_json(profile));
-  file.write("\n");
-  file.commit();
+  runtime::write_whole(path, [&](base::WholeFile& file) {
+    file.write(profile_json(profile));
+    file.write("\n");
+  });
 }
 
 }  // namespace atl

@@ -10,7 +10,7 @@
 #include "cpu_model.hpp"
 #include "text.hpp"
 #include "thread_usage.hpp"
-#include "whole_file.hpp"
+#include "write_whole.hpp"
 
 namespace atl::runtime {
 
@@ -241,10 +241,10 @@ void Profiler::write_trace(const std::string& path) const {
     const std::scoped_lock lock(mutex_);
     samples.assign(samples_.begin(), samples_.end());
   }
-  WholeFile file(path);
-  JsonWriter json([&](std::string_view part) { file.write(part); });
-  write_trace_json(json, getpid(), traces, samples);
-  file.commit();
+  write_whole(path, [&](base::WholeFile& file) {
+    JsonWriter json([&](std::string_view part) { file.write(part); });
+    write_trace_json(json, getpid(), traces, samples);
+  });
 }
 
 Fills controller_fills(const FillCounts& before, const FillCounts& now) {

@@ -13,11 +13,11 @@
 
 #include "atoll/runtime/places.hpp"
 #include "atoll/runtime/profile.hpp"
+#include "base/whole_file.hpp"
 #include "profiler/json_writer.hpp"
 #include "profiler/resctrl.hpp"
 #include "profiler/text.hpp"
 #include "profiler/thread_usage.hpp"
-#include "profiler/whole_file.hpp"
 #include "runtime/folder.hpp"
 
 namespace atl::runtime {
@@ -25,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using base::FileFault;
+using base::WholeFile;
 using test::Folder;
 
 nlohmann::json text_through(std::string_view text) {
@@ -96,10 +98,11 @@ TEST(WholeFile, IsThereWholeOrNotAtAll) {
   }
   EXPECT_EQ(read_text(path), "new");
   EXPECT_EQ(folder.files(), 1U);
-  EXPECT_THROW(WholeFile(folder.path + "/no/such"), RuntimeFault);
+  EXPECT_THROW(WholeFile(folder.path + "/no/such"), FileFault);
   fs::create_directory(folder.path + "/taken");
   WholeFile file(folder.path + "/taken");
-  EXPECT_THROW(file.commit(), RuntimeFault);
+  EXPECT_THROW(file.commit(), FileFault);
+  EXPECT_THROW(write_profile_json({}, folder.path + "/taken"), RuntimeFault);
 }
 
 TEST(WholeFile, HasTheRightsThatAnyNewFileHas) {

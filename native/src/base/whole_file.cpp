@@ -8,9 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "atoll/runtime/places.hpp"
-
-namespace atl::runtime {
+namespace atl::base {
 
 // Not with mkostemp, whose files have mode 0600 with any umask.
 WholeFile::WholeFile(std::string path) : path_(std::move(path)) {
@@ -46,8 +44,8 @@ void WholeFile::commit() {
 }
 
 void WholeFile::fail(const char* doing) const {
-  throw RuntimeFault("cannot " + std::string(doing) + " " + path_ + ": " + std::strerror(errno) +
-                     "; choose a path in a folder that you may write, with room on its disk");
+  throw FileFault("cannot " + std::string(doing) + " " + path_ + ": " + std::strerror(errno) +
+                  "; choose a path in a folder that you may write, with room on its disk");
 }
 
-}  // namespace atl::runtime
+}  // namespace atl::base

@@ -1,12 +1,18 @@
 // A file that appears whole or not at all: written under another name in the same folder, synced to
-// disk, then renamed; the old content stays until then. Throws RuntimeFault if that fails, and
-// leaves nothing behind.
+// disk, then renamed; the old content stays until then. Throws FileFault if that fails, and leaves
+// nothing behind.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
-namespace atl::runtime {
+namespace atl::base {
+
+class FileFault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 class WholeFile {
  public:
@@ -26,4 +32,4 @@ class WholeFile {
   int file_ = -1;
 };
 
-}  // namespace atl::runtime
+}  // namespace atl::base
