@@ -1,17 +1,23 @@
 """The process that runs the command again and again: `python -m atoll.tune.runner [KNOBS_FOLDER]`.
 
-    atoll tune
-      └─ runner    own session, subreaper; small, since its memory counts in the command's peak
-           └─ atoll-exec → command, its children, their orphans
+    atoll tune                subreaper
+      └─ guard                own session, subreaper; waits for the end of the runner
+           └─ runner          the same; small, since its memory counts in the command's peak
+                └─ atoll-exec → command, its children, their orphans
 
-It answers a line of JSON with a line of JSON:
+When a process is killed, its orphans go to the next subreaper above that lives. So any two of the
+upper three can be killed at once, and the third ends the command with its children and daemons. If
+all three are, only the command itself ends (PR_SET_PDEATHSIG, which its children do not inherit): a
+process that outlives everyone's kill -9 must be another's, such as a container's or a cgroup's.
+
+The runner answers a line of JSON with a line of JSON:
 
     {"argv", "env", "stdin", "limit_s"}  -> {"status", "seconds", ...}, or {"fault"}
     {}                                   -> {}, when nothing of the command is left
 
 Whatever comes while the command runs ends the command: another line, or the end of stdin. After the
-end of stdin, because `atoll tune` has ended, perhaps by kill -9, it restores the switches of the
-whole system, if it was given the folder of their journal, and ends.
+end of stdin, because `atoll tune` has ended, perhaps by kill -9, runner and guard each restore the
+switches of the whole system, if they were given the folder of their journal, and end.
 """
 
 from __future__ import annotations
@@ -33,9 +39,14 @@ MOST_OUTPUT_BYTES = 1 << 28  # it is kept in memory, so that no disk slows the c
 
 def main() -> None:
     become_subreaper()
-    for line in _lines():
-        with contextlib.suppress(BrokenPipeError):  # the end of stdin follows
-            os.write(1, json.dumps(answer(json.loads(line))).encode() + b"\n")
+    if runner := os.fork():
+        os.waitpid(runner, 0)
+    else:
+        os.setsid()  # so that a signal to a group reaches only one of them
+        become_subreaper()
+        for line in _lines():
+            with contextlib.suppress(BrokenPipeError):  # the end of stdin follows
+                os.write(1, json.dumps(answer(json.loads(line))).encode() + b"\n")
     end_descendants()
     if len(sys.argv) > 1:
         restore(sys.argv[1])

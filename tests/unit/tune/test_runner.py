@@ -16,7 +16,7 @@ import pytest
 
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.host.measured import descendants, end_descendants
+from atoll.host.measured import end_descendants
 from atoll.tune.factors import Recipe
 from atoll.tune.metric import Ran
 from atoll.tune.runs import EMPTY, CommandRuns, RunFault
@@ -175,8 +175,7 @@ def test_the_end_of_the_runner_alone_leaves_nothing_running(
 
     def stop() -> None:
         pid_in(child)
-        (runner,) = [pid for pid in descendants() if is_runner(pid)]
-        os.kill(runner, number)
+        os.kill(guard_and_runner(os.getpid())[1], number)
 
     threading.Thread(target=stop).start()
     try:
@@ -190,11 +189,23 @@ def test_the_end_of_the_runner_alone_leaves_nothing_running(
         before.wait()
 
 
+def guard_and_runner(tune: int) -> tuple[int, int]:
+    (guard,) = [pid for pid in children(tune) if is_runner(pid)]
+    (runner,) = children(guard)
+    return guard, runner
+
+
+def children(pid: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
 def is_runner(pid: int) -> bool:
     return b"atoll.tune.runner" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_kill_9_leaves_nothing_running(tmp_path: Path) -> None:
+@pytest.mark.parametrize("also", [(), (0,), (1,)], ids=["alone", "guard", "runner"])
+def test_kill_9_leaves_nothing_running(also: tuple[int, ...], tmp_path: Path) -> None:
+    """Also if the guard or the runner is killed at the same moment."""
     path = tmp_path / "pid"
     script = (
         "from atoll.host.local import LocalHost\n"
@@ -205,9 +216,11 @@ def test_kill_9_leaves_nothing_running(tmp_path: Path) -> None:
     )
     tune = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
     daemon = pid_in(path)
-    os.killpg(tune.pid, signal.SIGKILL)
+    below = guard_and_runner(tune.pid)
+    for pid in (tune.pid, *(below[one] for one in also)):
+        os.kill(pid, signal.SIGKILL)
     tune.wait()
-    assert gone(daemon)
+    assert gone(daemon) and all(map(gone, below))
 
 
 def test_the_end_of_stdin_restores_what_a_killed_tune_left(tmp_path: Path) -> None:
