@@ -103,12 +103,11 @@ def parse_results(data: bytes, *, where: str) -> Results:
     """`data` as a results file; see `read_results`."""
     # Every line was written together with its newline: text after the last newline is torn.
     whole, _, _ = data.rpartition(b"\n")
-    if not data:
-        raise UsageError(
-            f"{where}: is empty, its bench ended before the first line; remove it and start again"
-        )
     if not whole:
-        raise UsageError(f"{where}: is not an atoll/results file (it has no whole line)")
+        raise UsageError(
+            f"{where}: has no whole line; if it is of a bench that ended before the first one, "
+            "remove it and start again"
+        )
     first, *rest = whole.split(b"\n")
     header = parse(RunHeader, first, where=f"{where}:1")
     labels = {entrant.label for entrant in header.entrants}

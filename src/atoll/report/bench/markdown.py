@@ -35,17 +35,15 @@ def markdown(summary: BenchSummary) -> str:
     if speedups.rows:
         parts += [*_section(speedups), verdicts.HOW_SPEEDUPS_COME]
     parts += _section(tables.time_table(summary))
-    parts += _section(tails) if tails.rows else []
+    parts += _section(tails)
     parts += _section(tables.entrant_table(summary))
     parts += _titled_list("Equal for all policies:", verdicts.equal_settings(summary))
     for one in summary.entrants:
         title = f"Processes of {_text(one.label)} on this machine:"
         parts += _titled_list(title, verdicts.process_lines(one))
-    work = tables.work_table(summary)
-    parts += _section(work) if work.rows else []
-    said = (tables.places_table, tables.why_table, tables.plan_change_table)
-    for table in (one(summary) for one in said):
-        parts += [*_section(table)] if table.rows else []
+    said = (tables.work_table, tables.places_table, tables.why_table, tables.plan_change_table)
+    for table in said:
+        parts += _section(table(summary))
     parts += _titled_list("", verdicts.explained(summary))
     title = "Chiplets in use under Atoll's scheduler, in the measured passes:"
     parts += _titled_list(title, verdicts.spreads(summary))
@@ -54,6 +52,9 @@ def markdown(summary: BenchSummary) -> str:
 
 
 def _section(table: Table) -> list[str]:
+    """Nothing if the table has no rows."""
+    if not table.rows:
+        return []
     rows = [table.columns, ["---"] * len(table.columns)]
     rows += [[_text(cell) for cell in row] for row in table.rows]
     drawn = "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -210,6 +210,12 @@ def test_a_replay_of_one_cluster_compares_nothing() -> None:
     assert not re.search(r"(?m)^\| --- .*\n\n", render(recorded, "md"))
 
 
+def test_a_bench_that_ended_after_its_header_has_no_empty_table() -> None:
+    text = markdown(summarise(Results(header(), ())))
+    assert "interrupted or is still running" in text
+    assert not re.search(r"(?m)^\| --- .*\n\n", text)
+
+
 def test_a_query_has_the_name_of_its_file() -> None:
     for kind in ("md", "html"):
         text = render(results(), kind)
