@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from atoll.report.bench import tables, verdicts
-from atoll.report.numbers import cut, duration, ratio_interval
+from atoll.report.numbers import duration, ratio_interval
 from atoll.report.profile.findings import EMULATED
-from atoll.report.table import Row
-from atoll.report.table import Table as TextTable
-from atoll.report.terminal.grid import grid, titled
+from atoll.report.table import Row, Table
+from atoll.report.terminal.grid import Fitted, grid, titled
 from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
-_STYLES = {"faster": "green", "slower": "red"}
+_STYLES = {"faster": "green", "slower": "red", "geomean": "bold"}
+_LABELS = ("deployment", "entrant", "cluster")  # columns of labels: they differ at the end
 # The columns of words in the tables that say why.
 _WHY_WORDS = ("deployment", "query", "operator", "over", "what", "baseline", "here", "queries")
-_WIDTH = 80
 _SHORT = {"no significant difference": "no difference"}
 
 
@@ -39,19 +37,18 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         parts.append(Text(verdicts.HOW_SPEEDUPS_COME, style="dim"))
     tails = tables.tail_table(summary)
     if tails.rows:
-        parts.append(Padding(_drawn(tails, tails.title, ("query", tails.columns[1])), (1, 0)))
+        parts.append(Padding(_drawn(tails, ("query", tails.columns[1])), (1, 0)))
     dim = [f"Equal for all policies: {line}" for line in verdicts.equal_settings(summary)]
     dim += [f"Chiplets used by {line}" for line in verdicts.spreads(summary)]
     parts += [Text(line, style="dim") for line in dim]
     work = tables.work_table(summary)
     if work.rows:
-        words = ("deployment", "in query")
-        counted = _drawn(work, f"{work.title}, per pass, as the engine counts it", words)
-        parts.append(Padding(counted, (1, 0, 0, 0)))
+        work = work._replace(title=f"{work.title}, per pass, as the engine counts it")
+        parts.append(Padding(_drawn(work, ("deployment", "in query")), (1, 0, 0, 0)))
     places = tables.places_table(summary)
     if places.rows:
-        title = f"{places.title}, per pass"
-        parts.append(Padding(_drawn(places, title, ("deployment",)), (1, 0, 0, 0)))
+        places = places._replace(title=f"{places.title}, per pass")
+        parts.append(Padding(_drawn(places, ("deployment",)), (1, 0, 0, 0)))
     parts += why_text(summary)
     for one in summary.entrants:
         lines = verdicts.process_lines(one)
@@ -75,7 +72,7 @@ def why_text(summary: BenchSummary) -> list[RenderableType]:
     """The operators and the plans; empty if no engine told."""
     return [
         *(
-            Padding(_drawn(_narrow(table), table.title, _WHY_WORDS), (1, 0, 0, 0))
+            Padding(_drawn(table, _WHY_WORDS), (1, 0, 0, 0))
             for table in (tables.why_table(summary), tables.plan_change_table(summary))
             if table.rows
         ),
@@ -83,29 +80,9 @@ def why_text(summary: BenchSummary) -> list[RenderableType]:
     ]
 
 
-def _narrow(table: TextTable) -> TextTable:
-    """With the longest words cut, so that the numbers have their width in 80 columns. Labels lose
-    their beginning: at the end they differ."""
-    widths = [max(map(len, cells)) for cells in zip(table.columns, *table.rows, strict=True)]
-    words = [at for at, name in enumerate(table.columns) if name in _WHY_WORDS]
-    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
-        widths[max(words, key=widths.__getitem__)] -= 1
-
-    def narrowed(label: str, *cells: str) -> Row:
-        end = label if len(label) <= widths[0] else f"…{label[1 - widths[0] :]}"
-        return (end, *map(cut, cells, widths[1:]))
-
-    return table._replace(rows=[narrowed(*row) for row in table.rows])
-
-
-def _drawn(table: TextTable, title: str, words: tuple[str, ...]) -> Group:
+def _drawn(table: Table, words: tuple[str, ...]) -> Group:
     """A table of the page for the terminal; the columns other than `words` are numbers."""
-    shown = grid()
-    for name in table.columns:
-        shown.add_column(name, no_wrap=True, justify="left" if name in words else "right")
-    for row in table.rows:
-        shown.add_row(*map(Text, row))
-    return titled(title, shown)
+    return titled(table.title, Fitted(table, words, _LABELS, _STYLES))
 
 
 def _axis(axis: AxisSummary) -> Group:
@@ -154,21 +131,14 @@ def _steps(decomposition: Decomposition) -> Group:
     return titled(steps.title + (" under Atoll's scheduler" if shared else ""), shown)
 
 
-def _figures(summary: BenchSummary) -> Table:
-    shown = grid()
-    shown.add_column("query", no_wrap=True)
-    shown.add_column(verdicts.candidate(summary), no_wrap=True, overflow="ellipsis")
-    shown.add_column("median", justify="right", no_wrap=True)
+def _figures(summary: BenchSummary) -> Fitted:
+    candidate = verdicts.candidate(summary)
     compared = any(entrant.speedups for entrant in summary.entrants)
-    if compared:
-        # No value has a blank: if a label needs the room, only the header breaks.
-        over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
-        shown.add_column(over, justify="right", min_width=6)
-        shown.add_column(f"{verdicts.confidence(summary)} interval", no_wrap=True)
-    shown.add_column("", no_wrap=True)
+    over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
+    ratios = (over, f"{verdicts.confidence(summary)} interval") if compared else ()
+    rows: list[Row] = []
     for query in (*summary.queries, *verdicts.wholes(summary), "geomean"):
         name = "queries/s" if query == "throughput" else query
-        label = Text(name, style="bold" if query == "geomean" else "")
         for entrant in summary.entrants:
             times = verdicts.times_of(entrant, query)
             speedup = verdicts.speedup_of(entrant, query)
@@ -176,16 +146,19 @@ def _figures(summary: BenchSummary) -> Table:
                 continue
             verdict = speedup.verdict if speedup else ""
             flag = " ⚑" if times and times.outlier_blocks else ""
-            ratios = (
+            shown = (
                 verdicts.speedup_ratio(speedup) if speedup else "",
                 ratio_interval(speedup.interval) if speedup else "",
             )
-            shown.add_row(
-                label,
-                entrant.label,
-                duration(times.median_s) if times else "",
-                *(ratios if compared else ()),
-                Text((_SHORT.get(verdict, verdict) + flag).strip(), _STYLES.get(verdict, "")),
+            rows.append(
+                (
+                    name,
+                    entrant.label,
+                    duration(times.median_s) if times else "",
+                    *(shown if compared else ()),
+                    (_SHORT.get(verdict, verdict) + flag).strip(),
+                )
             )
-            label = Text()
-    return shown
+            name = ""
+    columns = ("query", candidate, "median", *ratios, "")
+    return Fitted(Table("", columns, rows), ("query", candidate, ""), _LABELS, _STYLES)

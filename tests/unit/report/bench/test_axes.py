@@ -108,6 +108,16 @@ def test_the_figures_of_long_labels_stay_in_80_columns() -> None:
     )
 
 
+def test_labels_are_cut_and_no_number_is() -> None:
+    product = grid("malloc=system,tbbmalloc", "thp=system,never", product=True)
+    summary = summarise(measured(product, {}))
+    text = printed(summary=summary)
+    figures = text.partition("A speed-up is")[0]
+    assert re.search(r"^ +…\S*thp=never +\S+ m?s +\S+× +\S+ to \S+ ", figures, re.MULTILINE)
+    assert "…" in figures and not re.search(r"\d…", text)
+    assert "spark/wim/malloc=tbbmalloc/thp=never " in printed(width=130, summary=summary)
+
+
 def test_policies_alone_have_no_section_of_their_own() -> None:
     plain = measured(grid("policy=wim,wic"), {})
     assert "data-axis" not in render(plain, "html")
