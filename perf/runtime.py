@@ -6,6 +6,7 @@ only runs that had their CPUs count. The bars are the table 'Speed' of docs/runt
 other lines say what everything took.
 
 `python -m perf.runtime --quick` is a look of a minute or two, with few rounds: no measurement.
+`python -m perf.runtime --workers N` compares what scales with N workers instead of 1 and 2.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -136,6 +137,7 @@ KERNELS = (
     Kernel("sort", 2, "element", (TBB,)),
     Kernel("barrier", 2, "barrier", (OPENMP, SYSTEM), _NO_SLOWER),
 )
+SCALING = ("fib", "skynet", "matmul", "nqueens", "batch", "parallel-for", "sort", "barrier")
 WAKE = Kernel(
     "wake",
     2,
@@ -178,20 +180,20 @@ class Report:
         self.bars.append({"name": name, "value": value, "ok": holds})
 
 
-def compare(effort: Effort = WHOLE) -> None:
+def compare(effort: Effort = WHOLE, workers: int | None = None) -> None:
     found = runs.build()
     for name, (runtime, how) in (runs.PEERS | runs.OTHER_PEERS).items():
         if name not in found:
             note(f"no peer here: {runtime} ({how})")
     report = Report("quick" if effort is QUICK else "whole", _machine())
     note(f"machine: {', '.join(f'{value}' for value in report.machine.values())}")
-    for kernel in KERNELS:
-        _compare_times(kernel, effort, found, report)
-    for kernel in (STEAL, WAKE, RUN):
-        _compare_latencies(kernel, effort, found, report)
-    _say_profiler(effort, found, report)
-    _say_million(effort, found, report)
-    _say_idle(effort, found, report)
+    if workers is None:
+        _compare_on_two(effort, found, report)
+    else:
+        for kernel in KERNELS:
+            if kernel.name in SCALING and kernel.threads == 2:
+                scaled = replace(kernel, threads=workers, stretch_ns=None)
+                _compare_times(scaled, effort, found, report)
     results = runs.FOLDER / "results.json"
     results.write_text(
         json.dumps(
@@ -206,6 +208,16 @@ def compare(effort: Effort = WHOLE) -> None:
         + "\n"
     )
     note(f"all figures: {results}")
+
+
+def _compare_on_two(effort: Effort, found: frozenset[str], report: Report) -> None:
+    for kernel in KERNELS:
+        _compare_times(kernel, effort, found, report)
+    for kernel in (STEAL, WAKE, RUN):
+        _compare_latencies(kernel, effort, found, report)
+    _say_profiler(effort, found, report)
+    _say_million(effort, found, report)
+    _say_idle(effort, found, report)
 
 
 # ---- rounds --------------------------------------------------------------------------------------
@@ -391,10 +403,17 @@ def _machine() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in ([], ["--quick"]):
-        sys.exit("usage: python -m perf.runtime [--quick]")
+    match sys.argv[1:]:
+        case []:
+            asked = partial(compare)
+        case ["--quick"]:
+            asked = partial(compare, QUICK)
+        case ["--workers", count] if count.isdecimal() and int(count) > 1:
+            asked = partial(compare, workers=int(count))
+        case _:
+            sys.exit("usage: python -m perf.runtime [--quick | --workers N]")
     wait_until_idle()
     try:
-        compare(QUICK if sys.argv[1:] else WHOLE)
+        asked()
     except WrongAnswer as fault:
         sys.exit(f"perf: runtime: wrong answer: {fault}")

@@ -1,7 +1,6 @@
 // Work of all threads at once: a loop over many light items, and barriers.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -40,18 +39,19 @@ void pass_barriers(Runtime& runtime, int threads, long times) {
   });
 }
 
-// Checks, with two threads, that neither passes a barrier before the other has reached it.
+// Checks that no thread passes a barrier before all others have reached it.
 template <class Runtime>
 bool barriers_hold(Runtime& runtime, int threads, long times) {
   typename Runtime::Barrier barrier(threads);
-  std::array<std::atomic<long>, 2> reached{};
-  std::atomic<bool> held = threads == 2;
+  std::vector<std::atomic<long>> reached(static_cast<std::size_t>(threads));
+  std::atomic<bool> held = true;
   runtime.team([&](int rank) {
-    const auto me = static_cast<std::size_t>(rank);
     for (long i = 1; i <= times; ++i) {
-      reached[me].store(i, std::memory_order_relaxed);
+      reached[static_cast<std::size_t>(rank)].store(i, std::memory_order_relaxed);
       barrier.arrive_and_wait();
-      if (reached[1 - me].load(std::memory_order_relaxed) < i) held = false;
+      for (const auto& other : reached) {
+        if (other.load(std::memory_order_relaxed) < i) held = false;
+      }
     }
   });
   return held;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -363,12 +364,23 @@ void idle_body(benchmark::State& state, int threads, int seconds) {
 template <class Runtime>
 constexpr int most_threads() {
   if constexpr (requires { Runtime::kMostThreads; }) return Runtime::kMostThreads;
-  return 2;
+  return std::numeric_limits<int>::max();
+}
+
+// 1, 2, 4 ... and all CPUs.
+template <class Runtime>
+std::vector<int> thread_counts() {
+  const int cpus = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+  const int most = std::min(cpus, most_threads<Runtime>());
+  std::vector<int> counts;
+  for (int threads = 1; threads < most; threads *= 2) counts.push_back(threads);
+  counts.push_back(most);
+  return counts;
 }
 
 template <class Runtime>
 void add_all() {
-  for (int threads = 1; threads <= most_threads<Runtime>(); ++threads) {
+  for (const int threads : thread_counts<Runtime>()) {
     add("fib", threads, fib_body<Runtime>);
     add("skynet", threads, skynet_body<Runtime>);
     if constexpr (!OwnTrees<Runtime>) {
@@ -389,9 +401,7 @@ void add_all() {
   if constexpr (requires { Runtime::yield(); }) {
     add("yield", 1, yield_body<Runtime>);
     add("spawn-yield", 1, spawn_yielding_body<Runtime>);
-    for (int threads = 1; threads <= most_threads<Runtime>(); ++threads) {
-      add("batch", threads, batch_body<Runtime>);
-    }
+    for (const int threads : thread_counts<Runtime>()) add("batch", threads, batch_body<Runtime>);
   }
   if constexpr (requires(Runtime r) { r.run_in_group([] {}); }) {
     add("yield-group", 1, yield_inside_body<Runtime, false>);
@@ -406,7 +416,11 @@ void add_all() {
     add("spawn-wait", 1, spawn_waiting_body<Runtime>);
     add("million", 1, million_body<Runtime>)->Iterations(1);
   }
-  if constexpr (requires { typename Runtime::Barrier; }) add("barrier", 2, barrier_body<Runtime>);
+  if constexpr (requires { typename Runtime::Barrier; }) {
+    for (const int threads : thread_counts<Runtime>()) {
+      if (threads > 1) add("barrier", threads, barrier_body<Runtime>);
+    }
+  }
   if constexpr (most_threads<Runtime>() > 1 && Runtime::kWeight == Weight::kTask &&
                 !OwnTrees<Runtime>) {
     for (const auto& [kernel, samples, gap_ns] : {std::tuple("steal", kStealSamples, kStealGapNs),
