@@ -76,7 +76,8 @@ class Work(Protocol):
     def sql(self, engine: str, query: str) -> str: ...
 
     def check(self, query: str, result: QueryResult) -> str | None:
-        """None if the answer is right, otherwise the rows that differ."""
+        """None if the answer is right, otherwise the rows that differ. Raises UsageError if that
+        is because the data has changed."""
         ...
 
     @property

@@ -22,20 +22,24 @@ class Files:
         return cls(paths, {path: _stamp(path) for path in paths})
 
     def drop_from_cache(self) -> float | None:
-        """See `atoll.bench.api.Work`. Raises UsageError if a watched file has changed."""
+        """See `atoll.bench.api.Work`. Raises as `require_unchanged`."""
         try:
-            for path, stamp in self.watched.items():
-                if _stamp(path) != stamp:
-                    raise UsageError(
-                        f"{path}: changed while the bench ran; the results so far are kept, "
-                        "start a new file with -o"
-                    )
+            self.require_unchanged()
             return pagecache.drop(self.paths) if self.paths else None
         except OSError as fault:
             raise EngineFailed(
                 f"{fault.filename}: cannot read the data ({fault.strerror}); "
                 "run the command again to regenerate it"
             ) from None
+
+    def require_unchanged(self) -> None:
+        """Raises UsageError if a watched file has changed."""
+        for path, stamp in self.watched.items():
+            if _stamp(path) != stamp:
+                raise UsageError(
+                    f"{path}: changed while the bench ran; the results so far are kept, "
+                    "start a new file with -o"
+                )
 
 
 def _stamp(path: str) -> tuple[int, int]:

@@ -40,6 +40,12 @@ class FirstAnswers:
         return is_only_counted(bare(self._any_text(query), self.comments_and_quotes))
 
     def check(self, query: str, result: QueryResult) -> str | None:
+        differing = self._differing(query, result)
+        if differing:  # by the engine's fault, unless the user's files have changed
+            self.files.require_unchanged()
+        return differing
+
+    def _differing(self, query: str, result: QueryResult) -> str | None:
         first = self.first.setdefault(query, result)
         if first is result:
             found = self.digest(query, result)

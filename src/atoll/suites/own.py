@@ -154,8 +154,8 @@ class Own:
         except Exception as fault:  # DuckDB's own
             raise UsageError(
                 f"{self.folder}: DuckDB, the reference for answers, refuses {query} "
-                f"({first_line(str(fault))}); add {query}.duckdb.sql, or write "
-                f'answers = "first" into {MANIFEST}'
+                f"({first_line(str(fault))}); correct it, or if another engine takes it, add "
+                f'{query}.duckdb.sql or write answers = "first" into {MANIFEST}'
             ) from None
 
 

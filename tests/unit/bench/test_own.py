@@ -11,10 +11,14 @@ import pytest
 from atoll.bench.analysis import summarise
 from atoll.bench.axes import Axis, Grid
 from atoll.bench.files import Files
+from atoll.bench.first_answers import FirstAnswers
 from atoll.bench.job import BenchRequest, Job, Length, make_job
+from atoll.bench.suite_work import SuiteWork
+from atoll.engines.facts import STANDARD_SQL
 from atoll.errors import EngineFailed, UsageError
 from atoll.schema.results import Line, QueryTime
-from tests.parts.bench import WIM, header, lines, results
+from atoll.suites.base import Answer
+from tests.parts.bench import WIM, header, lines, result, results
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.machines import milan
@@ -29,6 +33,24 @@ def test_a_file_that_changes_while_the_bench_runs_ends_it(tmp_path: Path) -> Non
     with fails(UsageError, path=path):
         files.drop_from_cache()
     assert Files().drop_from_cache() is None
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_other_data_is_not_the_engines_wrong_answer(tmp_path: Path, known: bool) -> None:
+    path = tmp_path / "orders.parquet"
+    path.write_text("PAR1")
+    texts, files = {"spark": {"q": "select k"}}, Files.watching((str(path),))
+    work: SuiteWork | FirstAnswers = (
+        SuiteWork(texts, {"q": Answer([(0,)], ())}, files)
+        if known
+        else FirstAnswers(texts, STANDARD_SQL, files)
+    )
+    assert work.check("q", result(1)) is None
+    assert work.check("q", result(2)) is not None
+    os.utime(path, ns=(1, 1))
+    assert work.check("q", result(1)) is None
+    with fails(UsageError, path=path):
+        work.check("q", result(2))
 
 
 def make(folder: Path, queries: str | None = None, engine: str = "duckdb") -> Job:

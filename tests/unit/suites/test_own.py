@@ -283,4 +283,9 @@ def test_a_query_that_the_reference_refuses_is_told(folder: Path) -> None:
     with pytest.raises(UsageError) as caught:
         own(folder).expected("q1", data(folder))
     said = str(caught.value)
-    assert "q1.duckdb.sql" in said and 'answers = "first"' in said and "\n" not in said
+    assert (
+        "correct it" in said
+        and "q1.duckdb.sql" in said
+        and 'answers = "first"' in said
+        and "\n" not in said
+    )
