@@ -37,7 +37,7 @@ def command() -> None:
 @command.command("list", epilog="Example: atoll engine list --json | jq '.[].state'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def list_engines(as_json: bool) -> None:
-    """List the engines with their state, Java, size in the cache, and folder.
+    """List the engines with their state, Java, size and folder.
 
     'ready': can be started. 'installed': present but unusable. 'damaged': an installed file has
     changed. 'not permitted': this user may not run it. 'missing': not installed. The lines below

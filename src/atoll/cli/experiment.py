@@ -70,7 +70,7 @@ def command() -> None:
 @command.command("list", epilog="Example: atoll experiment list --json | jq '.[].name'")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def list_experiments(as_json: bool) -> None:
-    """List the experiments, whether this machine can run them, and what they cost here.
+    """List the experiments: which run here, and at what cost.
 
     The cost is our guess at the scales smoke, small and paper.
     """
@@ -98,7 +98,7 @@ def list_experiments(as_json: bool) -> None:
 @command.command("show", epilog="Example: atoll experiment show olap-fig12")
 @click.argument("name")
 def show_experiment(name: str) -> None:
-    """Show all of an experiment's file, what this machine can vary of it, and what it costs."""
+    """Show an experiment: its file, what can vary here, the cost."""
     found = get(name)
     print(experiment_text(found, _here(found, machine_for())), end="")
 
@@ -138,7 +138,7 @@ def run(
     within_s: float | None,
     resume: bool,
 ) -> None:
-    """Run an experiment as far as this machine allows, and judge the paper's claim.
+    """Run an experiment as far as possible here; judge the claim.
 
     Says what it could not vary. Ends with exit code 1 if the claim did not hold, and with 2, at
     once, where the figure means nothing on this machine.
@@ -175,7 +175,7 @@ def run(
     help="Write a page (.html) with charts (default: text on standard output).",
 )
 def report(name: str, files: tuple[Path, ...], output: Path | None) -> None:
-    """Put the results of one or several machines beside the paper's numbers.
+    """Put results of several machines beside the paper's numbers.
 
     FILE is what 'run' wrote, on any machine, or any results of the same suite.
     """

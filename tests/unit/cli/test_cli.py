@@ -21,6 +21,7 @@ Capture = pytest.CaptureFixture[str]
 SUBCOMMANDS = {
     "profile": ("show", "compare"),
     "engine": ("list", "install", "remove"),
+    "experiment": ("list", "show", "run", "report"),
     "workload": ("run",),
 }
 
@@ -35,6 +36,8 @@ def test_help_has_an_example_and_fits_80_columns(names: list[str], capsys: Captu
     said = capsys.readouterr().out
     assert re.search(r"Examples?: atoll ", said)
     assert max(map(len, said.splitlines())) <= 80
+    listed = said.partition("\nCommands:\n")[2]
+    assert "..." not in listed, "a command's first sentence is too long for the list"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["ps"], ["topo"]])
