@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+// The simulated time of each CPU, and the wait that keeps them together.
+//
+// A CPU's time is its instructions plus the cycles that it waited. Time is divided into quanta. A
+// CPU that begins a quantum waits until all others that are not idle have begun it too, so no two
+// running CPUs are further apart than a quantum and what one spends between two calls.
+//
+// The wait is bounded. QEMU stops all CPUs for some work (a TLB flush, for example), and a CPU that
+// waits here does not stop there: the CPU that asked for it would never come. So a CPU that waited
+// for `patience` goes on, and is counted.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace atl::cachesim {
+
+class Clock {
+ public:
+  Clock(unsigned cpus, std::uint64_t quantum, std::chrono::microseconds patience);
+
+  // The CPU, whose thread calls this, spent these cycles. May wait.
+  void spend(unsigned cpu, std::uint64_t cycles);
+
+  // Nobody waits for an idle CPU. One that comes back continues at the slowest one's quantum. For
+  // the CPU's thread.
+  void idle(unsigned cpu);
+  void resume(unsigned cpu);
+
+  // Nobody waits any longer, until `stop`: all CPUs are idle then. None may be inside `stop`.
+  void let_go();
+  void stop();
+
+  [[nodiscard]] std::uint64_t cycles(unsigned cpu) const {
+    return cpus_[cpu].cycles.load(std::memory_order_relaxed);
+  }
+  // How often a CPU did not wait any longer.
+  [[nodiscard]] std::uint64_t lost_patience() const {
+    return lost_patience_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  struct alignas(64) Cpu {
+    std::atomic<std::uint64_t> cycles{0};
+    std::atomic<bool> running{false};
+  };
+
+  void advance();
+  void ring();
+
+  std::uint64_t quantum_;
+  std::chrono::microseconds patience_;
+  std::vector<Cpu> cpus_;
+  alignas(64) std::atomic<std::uint64_t> begun_{0};  // the quantum that all running CPUs have begun
+  std::atomic<std::uint32_t> bell_{0};               // changes whenever begun_ does
+  std::atomic<std::uint32_t> waiting_{0};
+  std::atomic<bool> nobody_waits_{false};
+  std::atomic<std::uint64_t> lost_patience_{0};
+};
+
+}  // namespace atl::cachesim

@@ -1,0 +1,113 @@
+// CPUs keep within a quantum of each other, and none waits for one that is idle or stuck.
+#include "cachesim/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace atl::cachesim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kQuantum = 100;
+constexpr auto kForever = 100s;  // longer than any wait of a working clock
+
+TEST(Clock, RunningCpusStayWithinAQuantum) {
+  constexpr unsigned kCpus = 4;
+  constexpr std::uint64_t kStep = 7, kSteps = 3000;
+  Clock clock(kCpus, kQuantum, kForever);
+  for (unsigned cpu = 0; cpu < kCpus; ++cpu) clock.resume(cpu);
+  std::atomic<std::uint64_t> farthest{0};
+  std::vector<std::thread> threads;
+  for (unsigned cpu = 0; cpu < kCpus; ++cpu) {
+    threads.emplace_back([&, cpu] {
+      for (std::uint64_t step = 0; step < kSteps; ++step) {
+        clock.spend(cpu, kStep);
+        const std::uint64_t mine = clock.cycles(cpu);
+        for (unsigned other = 0; other < kCpus; ++other) {
+          const std::uint64_t theirs = clock.cycles(other);
+          if (theirs >= mine) continue;
+          std::uint64_t seen = farthest.load();
+          while (seen < mine - theirs && !farthest.compare_exchange_weak(seen, mine - theirs)) {
+          }
+        }
+      }
+      clock.idle(cpu);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (unsigned cpu = 0; cpu < kCpus; ++cpu) EXPECT_EQ(clock.cycles(cpu), kStep * kSteps);
+  EXPECT_EQ(clock.lost_patience(), 0U);
+  EXPECT_LT(farthest.load(), kQuantum + kStep);
+}
+
+TEST(Clock, NobodyWaitsForAnIdleCpu) {
+  Clock clock(2, kQuantum, kForever);
+  clock.resume(0);
+  clock.resume(1);
+  clock.idle(1);
+  for (int step = 0; step < 100; ++step) clock.spend(0, kQuantum);
+  EXPECT_EQ(clock.lost_patience(), 0U);
+  EXPECT_EQ(clock.cycles(0), 100 * kQuantum);
+}
+
+TEST(Clock, ACpuThatBecomesIdleReleasesWhoWaits) {
+  Clock clock(2, kQuantum, kForever);
+  clock.resume(0);
+  clock.resume(1);
+  std::thread waits([&] { clock.spend(0, 3 * kQuantum); });
+  while (clock.cycles(0) == 0) std::this_thread::yield();
+  clock.idle(1);
+  waits.join();
+  EXPECT_EQ(clock.lost_patience(), 0U);
+}
+
+TEST(Clock, LetGoReleasesWhoWaitsUntilTheStop) {
+  Clock clock(2, kQuantum, kForever);
+  clock.resume(1);
+  std::thread waits([&] { clock.spend(0, 3 * kQuantum); });
+  while (clock.cycles(0) == 0) std::this_thread::yield();
+  clock.let_go();
+  waits.join();
+  clock.spend(0, 3 * kQuantum);
+  clock.stop();
+  clock.resume(1);
+  std::thread waits_again([&] { clock.spend(0, 3 * kQuantum); });
+  while (clock.cycles(0) < 9 * kQuantum) std::this_thread::yield();
+  clock.idle(1);
+  waits_again.join();
+  EXPECT_EQ(clock.lost_patience(), 0U);
+}
+
+TEST(Clock, ACpuThatComesBackContinuesAtTheOthersTime) {
+  Clock clock(2, kQuantum, kForever);
+  clock.resume(0);
+  for (int step = 0; step < 50; ++step) clock.spend(0, kQuantum);
+  clock.resume(1);
+  EXPECT_EQ(clock.cycles(1), 50 * kQuantum);
+}
+
+TEST(Clock, ACpuWaitsForAStuckOneOnlySoLong) {
+  Clock clock(2, kQuantum, 1000us);
+  clock.resume(0);
+  clock.resume(1);
+  for (int step = 0; step < 3; ++step) clock.spend(0, kQuantum);
+  EXPECT_EQ(clock.lost_patience(), 3U);
+}
+
+TEST(Clock, ACpuThatSpendsIsNotIdle) {
+  Clock clock(2, kQuantum, 1000us);
+  clock.spend(1, 10);
+  clock.spend(0, 2 * kQuantum);
+  EXPECT_EQ(clock.lost_patience(), 1U);
+  clock.stop();
+  clock.spend(0, 2 * kQuantum);
+  EXPECT_EQ(clock.lost_patience(), 1U);
+}
+
+}  // namespace
+}  // namespace atl::cachesim
