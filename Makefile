@@ -222,8 +222,9 @@ peers:
 perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for each bar
 	$(BIN)/python -m perf
 
-.PHONY: perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-plan perf-probe \
-    perf-runtime perf-suites perf-tuning
+.PHONY: perf-cachesim perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-plan \
+    perf-probe perf-runtime perf-suites perf-tuning
+perf-cachesim: setup  ## The same for simulated caches in the guest (5 minutes)
 perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
 perf-engines: setup  ## The same for what Atoll adds around the installed engines (an hour)
 perf-exec: setup  ## The same for atoll-exec beside numactl
@@ -234,8 +235,8 @@ perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10
 perf-runtime: setup peers  ## The same for the task runtime beside its peers (rayon: needs cargo)
 perf-suites: setup  ## The same for the suites, a pass and a report (20 minutes)
 perf-tuning: setup perf-indexes  ## The same for the fast workloads beside DuckDB
-perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-plan perf-probe perf-runtime \
-    perf-suites perf-tuning:
+perf-cachesim perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-plan perf-probe \
+    perf-runtime perf-suites perf-tuning:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------

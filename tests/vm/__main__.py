@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "src")]  # a checkout that is not set up has no installed `atoll`
 
 from atoll.errors import AtollError  # noqa: E402
-from tests.vm import topology  # noqa: E402
+from tests.vm import simulated, topology  # noqa: E402
 from tests.vm.guest import BootFailed, Guest, GuestDied  # noqa: E402
 from tests.vm.image import NoImage  # noqa: E402
 
@@ -65,6 +65,16 @@ def main(argv: Sequence[str]) -> int:
         metavar="DIR",
         help="a folder that the command may write to, at the same path",
     )
+    parser.add_argument(
+        "--simulate",
+        nargs="?",
+        type=_cycles,
+        const=simulated.QUANTUM_CYCLES,
+        default=0,
+        metavar="QUANTUM",
+        help="simulate the caches; the CPUs stay within QUANTUM cycles of each other "
+        f"({simulated.QUANTUM_CYCLES}); docs/simulated.md",
+    )
     parser.add_argument("command", nargs="*", metavar="COMMAND")
     given = parser.parse_args(argv)
     if given.list:
@@ -76,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
     # A polite kill cleans up as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return run(given.topology, given.share, given.command, given.timeout)
+        return run(given)
     except (topology.TopologyRefused, NoImage, BootFailed, GuestDied, AtollError) as fault:
         codes = {topology.TopologyRefused: EXIT_USAGE, NoImage: EXIT_NO_IMAGE}
         print(f"guest: {fault}", file=sys.stderr)
@@ -95,14 +105,14 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_INTERRUPTED
 
 
-def run(wanted: str, shares: Sequence[Path], command: Sequence[str], timeout_s: float) -> int:
+def run(given: argparse.Namespace) -> int:
     """The command's exit status, its output passed on as it comes."""
-    machine = topology.load(wanted)
+    machine, timeout_s = topology.load(given.topology), given.timeout
     if sys.stderr.isatty():
         print(f"guest: booting {machine.name}", file=sys.stderr)
-    with Guest(machine, shares=shares) as guest:
+    with Guest(machine, shares=given.share, quantum=given.simulate) as guest:
         deadline = time.monotonic() + timeout_s
-        number = guest.start(command)
+        number = guest.start(given.command)
         streams = [
             (guest.output(number, "out"), sys.stdout.buffer),
             (guest.output(number, "err"), sys.stderr.buffer),
@@ -128,6 +138,13 @@ def _seconds(text: str) -> float:
         value = 0
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f"{text}: no number of seconds")
+    return value
+
+
+def _cycles(text: str) -> int:
+    value = int(text) if text.isdecimal() else 0
+    if not 0 < value <= 1_000_000_000:
+        raise argparse.ArgumentTypeError(f"{text}: wants 1 to 1000000000 cycles")
     return value
 
 

@@ -4,11 +4,12 @@
     def test_something(guest: Guest) -> None: ...
 
 Tests are sorted by guest, so that each boots once. A name after a colon ("milan2:pages") asks for
-another guest of that topology: for tests that leave traces, or that traces of others disturb. A
-boot is tried three times at most; each failure is printed, and the summary counts them. A boot
-that keeps failing is an error at set-up that says BOOT FAILED, never a failed test. A guest that
-no longer answers is printed and counted as lost, and the next test that wants it gets a fresh boot.
-If its kernel was stuck, which is the emulator's fault, the test itself runs once more on that boot.
+another guest of that topology: for tests that leave traces, or that traces of others disturb. The
+name "simulated" asks for simulated caches. A boot is tried three times at most; each failure is
+printed, and the summary counts them. A boot that keeps failing is an error at set-up that says BOOT
+FAILED, never a failed test. A guest that no longer answers is printed and counted as lost, and the
+next test that wants it gets a fresh boot. If its kernel was stuck, which is the emulator's fault,
+the test itself runs once more on that boot.
 
 Processes that share the tests (`--turns`, tests/conftest.py) take those of a guest as one. A guest
 boots on little more than one core, so two processes use two cores.
@@ -30,6 +31,7 @@ from tests.vm import topology
 from tests.vm.guest import BootFailed, Guest, GuestDied, KernelStuck
 
 TRIES = 3
+SIMULATED = {"simulated": 200}  # the quantum in cycles
 RESTORE_TIMEOUT_S = 120.0
 COUNTED = ("boots", "boots retried", "boots given up", "lost")
 _COUNTS = pytest.StashKey[Counter[str]]()
@@ -84,7 +86,8 @@ def note(
 
 @pytest.fixture(scope="session")
 def guest(request: pytest.FixtureRequest, note: Note) -> Iterator[Guest]:
-    running = Guest(topology.load(request.param.partition(":")[0]))
+    name, _, tag = request.param.partition(":")
+    running = Guest(topology.load(name), quantum=SIMULATED.get(tag, 0))
     with contextlib.closing(running):
         _boot(running, note)
         yield running

@@ -46,8 +46,12 @@ class Guest:
 
     share: Path  # the writable folder, from `boot` on
 
-    def __init__(self, topology: Topology, *, shares: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, topology: Topology, *, shares: Sequence[Path] = (), quantum: int = 0
+    ) -> None:
+        """`quantum`: simulate the caches, the CPUs kept together so closely, in cycles."""
         self.topology = topology
+        self._quantum = quantum
         self.boot_s = 0.0
         self._shares = [Path(os.path.abspath(path)) for path in shares]
         self._boot_timeout_s = BOOT_TIMEOUT_S_PER_CPU * max(8, len(topology.numbering))
@@ -72,7 +76,7 @@ class Guest:
         machine or Linux shows another one. After a fault nothing is left."""
         booted = image.ensure()
         started = time.monotonic()
-        self._running = Qemu(self.topology, booted, self._shares)
+        self._running = Qemu(self.topology, booted, self._shares, self._quantum)
         self.share = self._running.share
         try:
             self._await_ready(self._running, started + self._boot_timeout_s)
@@ -86,6 +90,10 @@ class Guest:
     def is_on(self) -> bool:
         """Whether it was booted and not closed since; it may have died."""
         return self._running is not None
+
+    def cpu_s(self) -> float:
+        """The CPU time that QEMU has taken of the host."""
+        return self._qemu().cpu_s()
 
     def close(self) -> None:
         """Power off at once; what the guest wrote outside its shares is gone."""

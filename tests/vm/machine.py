@@ -77,19 +77,21 @@ def madt(topology: Topology) -> bytes:
     return header(-sum(header(0) + body) & 0xFF) + body
 
 
-def cpu_argument(topology: Topology, lacking: Sequence[str]) -> str:
-    """`-cpu`. TCG drops topoext, without which an EPYC has no L3 domains: it is forced, and
-    every feature that TCG lacks is named as off, so that nothing else is forced with it."""
+def cpu_argument(topology: Topology, lacking: Sequence[str], hidden: Sequence[str] = ()) -> str:
+    """`-cpu`, without the features that shall be `hidden`. TCG drops topoext, without which an
+    EPYC has no L3 domains: it is forced, and every feature that TCG lacks is named as off, so that
+    nothing else is forced with it."""
     words = [topology.cpu]
     if topology.amd and not topology.hide_l3:
         off = sorted(set(lacking) - {"topoext"})
         words += ["+topoext", "x-force-features=on", *(f"-{name}" for name in off)]
     if topology.hide_l3:
         words.append("l3-cache=off")
+    words += [f"-{name}" for name in hidden]
     return ",".join(words)
 
 
-def arguments(topology: Topology, lacking: Sequence[str]) -> list[str]:
+def arguments(topology: Topology, lacking: Sequence[str], hidden: Sequence[str] = ()) -> list[str]:
     """What makes QEMU this machine: CPUs, caches, nodes, distances."""
     machine = "q35,hpet=off"
     if not topology.hide_l3:
@@ -98,7 +100,7 @@ def arguments(topology: Topology, lacking: Sequence[str]) -> list[str]:
     count = len(topology.places())
     argv = [
         *("-machine", machine),
-        *("-cpu", cpu_argument(topology, lacking)),
+        *("-cpu", cpu_argument(topology, lacking, hidden)),
         "-smp",
         f"{count},sockets={topology.packages},dies={topology.dies},modules={modules(topology)},"
         f"cores={cores_per_module(topology)},threads={topology.threads}",

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.vm import image, initramfs, machine
+from tests.vm import image, initramfs, machine, simulated
 from tests.vm.topology import Topology, TopologyRefused
 
 KEEPER = Path(__file__).resolve().parent / "keeper.py"
@@ -43,7 +43,9 @@ STUCK = "__wait_rcu_gp+"
 class Qemu:
     """Starts at once; `close` ends it. For one thread."""
 
-    def __init__(self, topology: Topology, booted: image.Image, shares: Sequence[Path]) -> None:
+    def __init__(
+        self, topology: Topology, booted: image.Image, shares: Sequence[Path], quantum: int = 0
+    ) -> None:
         self._name = topology.name
         self._buffer = b""
         try:
@@ -65,7 +67,7 @@ class Qemu:
                 initrd.write_bytes(first + booted.initrd.read_bytes())
                 argv = [
                     *booted.qemu_argv(),
-                    *machine.arguments(topology, lacking),
+                    *machine.arguments(topology, lacking, simulated.HIDDEN if quantum else ()),
                     *("-accel", "tcg,thread=multi,tb-size=256"),
                     *("-chardev", f"file,id=console,path={_quoted(self._folder / 'console')}"),
                     *("-no-reboot", "-serial", "chardev:console"),
@@ -78,6 +80,8 @@ class Qemu:
                 ]
                 for number, path in enumerate(writable):
                     argv += _nine_p(f"share{number}", path)
+                if quantum:
+                    argv += simulated.arguments(topology, quantum, self._folder)
                 argv += machine.network(topology)
                 self._keeper = self._start(theirs.fileno(), argv)
         except BaseException:
@@ -96,6 +100,13 @@ class Qemu:
                 pass_fds=[port],
                 start_new_session=True,
             )
+
+    def cpu_s(self) -> float:
+        """The CPU time of QEMU, the keeper's only child, so far."""
+        keeper = self._keeper.pid
+        qemu = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0]
+        fields = Path(f"/proc/{qemu}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
         if self._keeper.stdin is not None:

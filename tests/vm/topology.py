@@ -62,6 +62,7 @@ class Topology:
     numbering: tuple[int, ...]  # positions, in the order of the CPU numbers
     offline: tuple[int, ...]  # CPU numbers
     kernel: tuple[str, ...]
+    caches: str  # of which CPU they are simulated; empty: of `cpu`
     nics: bool  # a network card on a PCI bus of each node with CPUs
 
     @property
@@ -209,6 +210,7 @@ def _checked(keys: _Keys, name: str) -> Topology:
 
     about = keys.word("about", "", text, "one line of at most 200 characters")
     cpu = keys.word("cpu", "EPYC-Milan", model, "the name of a CPU model of QEMU (EPYC-Milan)")
+    caches = keys.word("caches", "", text, "the name of a CPU of the catalog")
     packages = keys.number("packages", None, 1, 8)
     dies = keys.number("dies", 1, 1, 8)
     l3 = keys.number("l3", 1, 1, 32)
@@ -264,6 +266,7 @@ def _checked(keys: _Keys, name: str) -> Topology:
         numbering=numbering,
         offline=offline,
         kernel=kernel,
+        caches=caches,
         nics=nics,
     )
 

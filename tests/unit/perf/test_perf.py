@@ -108,7 +108,7 @@ def test_exit_codes_tell_wrong_answers_and_unknown_names(
 ) -> None:
     assert command.main(["nonsense"]) == 2
     assert (
-        "no comparison 'nonsense'; there are: duckdb, engines, exec, indexes, inspect, plan"
+        "no comparison 'nonsense'; there are: cachesim, duckdb, engines, exec, indexes, inspect"
         in capsys.readouterr().err
     )
 

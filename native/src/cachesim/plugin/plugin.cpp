@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The simulated caches as a TCG plugin of QEMU.
+//
+//   -plugin libatoll-cachesim-plugin.so,machine=FILE,board=FILE
+//
+// machine: a description (machine.hpp). board: the file of Board::kBytes zero bytes that is also
+// the guest's ivshmem device (board.hpp).
+//
+// Until the guest wants to count, QEMU translates as without the plugin: nothing is registered. A
+// thread looks every few milliseconds whether `wanted` was set, and then registers for
+// translations. The next one, on a vCPU's thread, has QEMU drop all translations (a reset, which
+// only a vCPU may ask for). From then on each memory access calls the simulation. A program that
+// sets `wanted` runs new code until it is counted, since a busy guest may have translated all that
+// it runs (native/tests/cachesim/guests/board_of_guest.hpp).
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "../board.hpp"
+#include "../caches.hpp"
+#include "../clock.hpp"
+#include "qemu_api.hpp"
+
+#define ATOLL_EXPORT extern "C" __attribute__((visibility("default")))
+
+ATOLL_EXPORT int qemu_plugin_version;
+int qemu_plugin_version = 4;
+
+namespace {
+
+using namespace atl::cachesim;
+
+// Longer than a vCPU that has to run takes on a busy host; shorter than what a guest notices. While
+// QEMU stops all vCPUs for one of them, the others wait here that long.
+constexpr std::chrono::milliseconds kPatience{5};
+constexpr std::chrono::milliseconds kLookEvery{2};
+constexpr std::uint64_t kPage = 4096;
+
+// Of each vCPU, in QEMU's scoreboard, because translated code adds to it.
+struct Spent {
+  std::uint64_t instructions[kModes];
+  std::uint64_t cycles;  // since the last call of the clock
+};
+
+struct Simulation {
+  explicit Simulation(const Machine& machine, Board& its_board)
+      : board(its_board),
+        caches(machine),
+        clock(static_cast<unsigned>(machine.cpus.size()), machine.quantum, kPatience),
+        spent(qemu_plugin_scoreboard_new(sizeof(Spent))) {}
+
+  Spent& of(unsigned cpu) { return *static_cast<Spent*>(qemu_plugin_scoreboard_find(spent, cpu)); }
+  qemu_plugin_u64 number(std::size_t offset) const { return {spent, offset}; }
+
+  Board& board;
+  Caches caches;
+  Clock clock;
+  qemu_plugin_scoreboard* spent;
+  struct PerCpu {
+    std::uint64_t* rows[kModes];
+    Spent* spent;
+  };
+  PerCpu cpus[kMostCpus] = {};  // valid while counting
+};
+
+Simulation* simulation;  // from qemu_plugin_install on; QEMU does not unload plugins
+qemu_plugin_id_t own_id;
+
+void on_reset(qemu_plugin_id_t id);
+
+bool is_counting() { return simulation->board.counting.load(std::memory_order_relaxed) != 0; }
+bool is_as_wanted() {
+  return (simulation->board.wanted.load(std::memory_order_relaxed) != 0) == is_counting();
+}
+
+// Changes over if the guest wants it. For a vCPU's thread; until QEMU has done it, it ignores that
+// it is asked again. It waits for all vCPUs, so none may wait for another.
+void obey() {
+  if (is_as_wanted()) return;
+  simulation->clock.let_go();
+  qemu_plugin_reset(own_id, on_reset);
+}
+
+// ---- while counting ----------------------------------------------------------------------------
+
+void on_access(unsigned cpu, qemu_plugin_meminfo_t info, std::uint64_t vaddr, bool store,
+               unsigned mode) {
+  const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, vaddr);
+  if (where == nullptr) return;
+  const std::uint64_t address = qemu_plugin_hwaddr_phys_addr(where);
+  const Simulation::PerCpu& mine = simulation->cpus[cpu];
+  std::uint64_t cycles = simulation->caches.access(cpu, address, store, mine.rows[mode]);
+  constexpr std::uint64_t kLineBytes = std::uint64_t{1} << kLineShift;
+  const std::uint64_t end = vaddr + (std::uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1;
+  // The second line. If it is on another page, its address is not known.
+  if ((end ^ vaddr) >= kLineBytes && (end ^ vaddr) < kPage) [[unlikely]] {
+    cycles += simulation->caches.access(cpu, address + kLineBytes, store, mine.rows[mode]);
+  }
+  mine.spent->cycles += cycles;
+}
+
+void on_load(unsigned cpu, qemu_plugin_meminfo_t info, std::uint64_t vaddr, void* mode) {
+  on_access(cpu, info, vaddr, false, static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(mode)));
+}
+void on_store(unsigned cpu, qemu_plugin_meminfo_t info, std::uint64_t vaddr, void* mode) {
+  on_access(cpu, info, vaddr, true, static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(mode)));
+}
+
+void publish(unsigned cpu) {
+  const Simulation::PerCpu& mine = simulation->cpus[cpu];
+  for (unsigned mode = 0; mode < kModes; ++mode) {
+    std::atomic_ref(mine.rows[mode][kInstructions])
+        .store(mine.spent->instructions[mode], std::memory_order_relaxed);
+  }
+  simulation->board.cycles[cpu].store(simulation->clock.cycles(cpu), std::memory_order_relaxed);
+  simulation->board.lost_patience.store(simulation->clock.lost_patience(),
+                                        std::memory_order_relaxed);
+}
+
+void on_quantum(unsigned cpu, void* /*data*/) {
+  Spent& mine = *simulation->cpus[cpu].spent;
+  const std::uint64_t cycles = mine.cycles;
+  mine.cycles = 0;
+  publish(cpu);
+  simulation->clock.spend(cpu, cycles);
+  obey();
+}
+
+void on_idle(qemu_plugin_id_t, unsigned cpu) {
+  publish(cpu);
+  simulation->clock.idle(cpu);
+}
+void on_resume(qemu_plugin_id_t, unsigned cpu) {
+  simulation->clock.resume(cpu);
+  obey();
+}
+
+// Whether an instruction is an atomic read-modify-write: a lock prefix, or xchg with memory. QEMU
+// reports a load and a store of it. The store says all: the core needs the line for itself.
+bool is_atomic(const std::uint8_t* code, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; ++at) {
+    const std::uint8_t byte = code[at];
+    if (byte == 0xF0 || byte == 0x86 || byte == 0x87) return true;
+    const bool prefix = byte == 0x66 || byte == 0xF2 || byte == 0xF3 || (byte & 0xF0) == 0x40;
+    if (!prefix) return false;
+  }
+  return false;
+}
+
+void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
+  obey();
+  if (!is_counting()) return;
+  const std::size_t count = qemu_plugin_tb_n_insns(block);
+  const unsigned mode = qemu_plugin_tb_vaddr(block) >> 63 != 0 ? kKernel : kUser;
+  const qemu_plugin_u64 cycles = simulation->number(offsetof(Spent, cycles));
+  qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
+      block, QEMU_PLUGIN_INLINE_ADD_U64,
+      simulation->number(offsetof(Spent, instructions) + mode * sizeof(std::uint64_t)), count);
+  qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(block, QEMU_PLUGIN_INLINE_ADD_U64, cycles,
+                                                    count);
+  qemu_plugin_register_vcpu_tb_exec_cond_cb(block, on_quantum, QEMU_PLUGIN_CB_NO_REGS,
+                                            QEMU_PLUGIN_COND_GE, cycles, simulation->board.quantum,
+                                            nullptr);
+  void* const data = reinterpret_cast<void*>(std::uintptr_t{mode});
+  for (std::size_t at = 0; at < count; ++at) {
+    qemu_plugin_insn* const one = qemu_plugin_tb_get_insn(block, at);
+    std::uint8_t code[16];
+    if (!is_atomic(code, qemu_plugin_insn_data(one, code, sizeof code))) {
+      qemu_plugin_register_vcpu_mem_cb(one, on_load, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R,
+                                       data);
+    }
+    qemu_plugin_register_vcpu_mem_cb(one, on_store, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W,
+                                     data);
+  }
+}
+
+// ---- on and off --------------------------------------------------------------------------------
+
+// QEMU calls this with all vCPUs outside of translated code, and with no callback left.
+void on_reset(qemu_plugin_id_t id) {
+  Board& board = simulation->board;
+  const bool count = board.wanted.load(std::memory_order_relaxed) != 0;
+  const bool counted = is_counting();
+  for (unsigned cpu = 0; cpu < board.cpus; ++cpu) {
+    Simulation::PerCpu& mine = simulation->cpus[cpu];
+    if (count) {
+      mine = {.rows = {board.row(cpu, kUser), board.row(cpu, kKernel)},
+              .spent = &simulation->of(cpu)};
+      mine.spent->cycles = 0;
+    } else if (counted) {
+      publish(cpu);
+    }
+  }
+  simulation->clock.stop();
+  if (count) {
+    simulation->caches.clear();
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_vcpu_idle_cb(id, on_idle);
+    qemu_plugin_register_vcpu_resume_cb(id, on_resume);
+  }
+  board.counting.store(count ? 1 : 0, std::memory_order_relaxed);
+}
+
+// The thread that waits for the guest's wish. To register twice is to register once.
+void watch() {
+  while (true) {
+    std::this_thread::sleep_for(kLookEvery);
+    if (!is_counting() && !is_as_wanted()) {
+      qemu_plugin_register_vcpu_tb_trans_cb(own_id, on_translation);
+    }
+  }
+}
+
+// QEMU's signals are for its own threads.
+void start_watching() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread(watch).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(path + ": cannot be read");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Board& board_of(const std::string& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0 || lseek(file, 0, SEEK_END) != static_cast<off_t>(Board::kBytes)) {
+    throw std::runtime_error(path + ": wants a file of 1 MiB");
+  }
+  void* const at = mmap(nullptr, Board::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (at == MAP_FAILED) throw std::runtime_error(path + ": cannot be mapped");
+  return *static_cast<Board*>(at);
+}
+
+void install(qemu_plugin_id_t id, const qemu_info_t& info, int argc, char** argv) {
+  std::string machine_path, board_path;
+  for (int at = 0; at < argc; ++at) {
+    const std::string given = argv[at];
+    if (given.starts_with("machine=")) {
+      machine_path = given.substr(8);
+    } else if (given.starts_with("board=")) {
+      board_path = given.substr(6);
+    } else {
+      throw std::runtime_error(given + ": no such option; there are machine= and board=");
+    }
+  }
+  const Machine machine = parse_machine(text_of(machine_path));
+  if (!info.system_emulation || info.system.max_vcpus != static_cast<int>(machine.cpus.size())) {
+    throw std::runtime_error(machine_path + ": has another number of CPUs than QEMU's machine");
+  }
+  Board& board = board_of(board_path);
+  begin(board, machine);
+  own_id = id;
+  simulation = new Simulation(machine, board);
+  start_watching();
+}
+
+}  // namespace
+
+ATOLL_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc,
+                                     char** argv) {
+  try {
+    install(id, *info, argc, argv);
+    return 0;
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "atoll-cachesim: %s\n", fault.what());
+    return 1;
+  }
+}

@@ -1,0 +1,178 @@
+// Runs in a guest with simulated caches: access patterns whose fills are known by arithmetic,
+// counted from the board. Prints a JSON object for each pattern (tests/vm/test_simulated.py).
+//
+//   cachesim-patterns ON OTHER_CORE OTHER_CHIPLET OTHER_NODE FAR_NODE
+//
+// ON: the CPU that works; then CPUs of the same chiplet, of another and of another node; then the
+// node whose memory is remote. The local one is node 0.
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "board_of_guest.hpp"
+
+namespace {
+
+using namespace atl::cachesim;
+
+constexpr std::size_t kKib = 1024, kMib = 1024 * kKib;
+constexpr std::size_t kHugePage = 2 * kMib;
+constexpr std::size_t kLine = 64;
+
+void run_on(int cpu) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(cpu, &only);
+  if (sched_setaffinity(0, sizeof only, &only) != 0) throw std::runtime_error("cannot bind");
+}
+
+// Huge pages of a node, so that neighbours in memory are neighbours in the caches' sets. Touched.
+char* memory_of(int node, std::size_t bytes) {
+  void* const all =
+      mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) throw std::runtime_error("no memory");
+  const auto start = (reinterpret_cast<std::uintptr_t>(all) + kHugePage - 1) & ~(kHugePage - 1);
+  auto* const memory = reinterpret_cast<char*>(start);
+  const unsigned long mask = 1UL << node;
+  if (madvise(memory, bytes, MADV_HUGEPAGE) != 0 ||
+      syscall(SYS_mbind, memory, bytes, MPOL_BIND, &mask, sizeof mask * 8, 0) != 0) {
+    throw std::runtime_error("no huge pages of the node");
+  }
+  for (std::size_t at = 0; at < bytes; at += kLine) memory[at] = 1;
+  return memory;
+}
+
+void sweep(const volatile char* memory, std::size_t bytes, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t at = 0; at < bytes; at += kLine) (void)memory[at];
+  }
+}
+
+using Row = std::vector<std::uint64_t>;
+Row read_row(Board& board, unsigned cpu) {
+  const std::uint64_t* const row = board.row(cpu, kUser);
+  return {row, row + board.row_bytes / sizeof(std::uint64_t)};
+}
+
+// What a CPU counted in user mode while `body` ran, under a name.
+void print(const char* name, unsigned cpu, const Row& before, const Row& after,
+           const Board& board) {
+  const auto list = [&](unsigned from, unsigned length) {
+    std::string text;
+    for (unsigned at = from; at < from + length; ++at) {
+      text += (text.empty() ? "" : ", ") + std::to_string(after[at] - before[at]);
+    }
+    return "[" + text + "]";
+  };
+  const unsigned memory = kFirstChiplet + board.chiplets;
+  std::cout << "{\"pattern\": \"" << name << "\", \"cpu\": " << cpu << ", \"accesses\": "
+            << after[kLoads] + after[kStores] - before[kLoads] - before[kStores]
+            << ", \"l2_hits\": " << after[kL2Hits] - before[kL2Hits]
+            << ", \"taken_away\": " << after[kTakenAway] - before[kTakenAway]
+            << ", \"chiplets\": " << list(kFirstChiplet, board.chiplets)
+            << ", \"memory\": " << list(memory, board.nodes)
+            << ", \"written\": " << list(memory + board.nodes, board.nodes) << "}" << std::endl;
+}
+
+void measure(Board& board, const char* name, const std::vector<unsigned>& cpus,
+             const std::function<void()>& body) {
+  std::vector<Row> before;
+  for (const unsigned cpu : cpus) before.push_back(read_row(board, cpu));
+  body();
+  for (std::size_t at = 0; at < cpus.size(); ++at) {
+    print(name, cpus[at], before[at], read_row(board, cpus[at]), board);
+  }
+}
+
+void on_two_cpus(unsigned one, unsigned other, const std::function<void(unsigned me)>& body) {
+  std::thread second([&] {
+    run_on(static_cast<int>(other));
+    body(1);
+  });
+  run_on(static_cast<int>(one));
+  body(0);
+  second.join();
+}
+
+// Two CPUs hand a line to and fro: each waits for its turn, then gives it to the other.
+constexpr std::uint64_t kTurns = 4000;
+struct alignas(128) Ball {
+  std::atomic<std::uint64_t> turn{0};
+};
+void hand_over(Board& board, const char* name, unsigned one, unsigned other) {
+  Ball ball;
+  measure(board, name, {one, other}, [&] {
+    on_two_cpus(one, other, [&](unsigned me) {
+      for (std::uint64_t mine = me; mine < 2 * kTurns; mine += 2) {
+        while (ball.turn.load(std::memory_order_relaxed) != mine) __builtin_ia32_pause();
+        ball.turn.store(mine + 1, std::memory_order_relaxed);
+      }
+    });
+  });
+}
+
+// Two CPUs add to numbers of their own, `apart` bytes from each other.
+constexpr int kAdditions = 100'000;
+void add_apart(Board& board, const char* name, unsigned one, unsigned other, std::size_t apart) {
+  alignas(128) static char numbers[4 * kLine];
+  std::atomic<int> ready{0};
+  measure(board, name, {one, other}, [&] {
+    on_two_cpus(one, other, [&](unsigned me) {
+      auto* const mine = reinterpret_cast<volatile std::uint64_t*>(numbers + me * apart);
+      ready.fetch_add(1);
+      while (ready.load() != 2) __builtin_ia32_pause();
+      for (int at = 0; at < kAdditions; ++at) *mine = *mine + 1;
+    });
+  });
+}
+
+void all(Board& board, char** cpus) {
+  const auto number = [&](int at) { return static_cast<unsigned>(std::atoi(cpus[at])); };
+  const unsigned on = number(0);
+  run_on(static_cast<int>(on));
+  char* const local = memory_of(0, 48 * kMib);
+  char* const remote = memory_of(static_cast<int>(number(4)), 48 * kMib);
+  count(board, true);
+
+  sweep(local, 256 * kKib, 2);
+  measure(board, "l2", {on}, [&] { sweep(local, 256 * kKib, 20); });
+  sweep(local, 8 * kMib, 2);
+  measure(board, "own_l3", {on}, [&] { sweep(local, 8 * kMib, 2); });
+  measure(board, "local_memory", {on}, [&] { sweep(local + 8 * kMib, 40 * kMib, 1); });
+  measure(board, "remote_memory", {on}, [&] { sweep(remote, 48 * kMib, 1); });
+
+  hand_over(board, "hand_over_in_chiplet", on, number(1));
+  hand_over(board, "hand_over_in_node", on, number(2));
+  hand_over(board, "hand_over_to_node", on, number(3));
+  add_apart(board, "false_sharing", on, number(2), sizeof(std::uint64_t));
+  add_apart(board, "apart", on, number(2), 2 * kLine);
+  count(board, false);
+  const Row before = read_row(board, on);
+  sweep(local, 8 * kMib, 1);
+  print("off", on, before, read_row(board, on), board);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 2;
+  try {
+    all(open_board(), argv + 1);
+    return 0;
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "cachesim-patterns: %s\n", fault.what());
+    return 1;
+  }
+}

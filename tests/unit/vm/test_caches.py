@@ -1,0 +1,70 @@
+"""The description of simulated caches that a topology gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.vm import caches, topology
+from tests.vm.caches import describe
+from tests.vm.topology import Topology, TopologyRefused
+
+# The C++ tests read these files too.
+MACHINES = "native/tests/cachesim/machines"
+GIB = 1 << 30
+
+
+def parse(text: str) -> Topology:
+    return topology.parse(text, "t")
+
+
+def memory_of(machine: Topology) -> list[tuple[int, int, int]]:
+    lines = [line.split() for line in describe(machine, 1000).splitlines()]
+    return [(int(a), int(b), int(c)) for key, a, b, c in (w for w in lines if w[0] == "memory")]
+
+
+@pytest.mark.parametrize("name", ["milan2", "spr4", "smt"])
+def test_the_descriptions_are_those_that_the_simulation_reads(root: Path, name: str) -> None:
+    assert describe(topology.load(name), 1000) == (root / MACHINES / f"{name}.txt").read_text()
+
+
+def test_sizes_are_the_cpus() -> None:
+    text = describe(topology.load("milan2"), 1000)
+    assert text.startswith("l1 64 8\nl2 1024 8\nl3 32768 16\n")
+
+
+def test_an_l3_of_the_package_is_shared_out_to_its_dies() -> None:
+    # 105 MiB of 15 ways in two dies; 57344 sets are 52.5 MiB.
+    assert "\nl3 57344 15\n" in describe(topology.load("spr4"), 1000)
+
+
+def test_another_cpus_caches_can_be_named() -> None:
+    text = describe(parse('packages = 2\ncores = 4\ncaches = "Graviton3"\n'), 1000)
+    assert text.startswith("l1 256 4\nl2 2048 8\nl3 32768 16\n")
+
+
+@pytest.mark.parametrize("more", ['cpu = "EPYC-Rome"\n', 'caches = "Milan"\n'])
+def test_unknown_caches_are_refused_with_those_that_are_known(more: str) -> None:
+    with pytest.raises(TopologyRefused, match=r"not in the catalog.*EPYC-Milan"):
+        describe(parse(f"packages = 2\ncores = 4\n{more}"), 1000)
+
+
+def test_little_memory_lies_below_the_devices() -> None:
+    machine = parse("packages = 2\ncores = 4\nmemory_mib = 512\n")
+    assert memory_of(machine) == [(0, 0, GIB // 2), (1, GIB // 2, GIB // 2)]
+
+
+def test_much_memory_goes_on_behind_the_devices() -> None:
+    machine = parse("packages = 2\ncores = 4\nmemory_mib = [3072, 1024]\n")
+    assert memory_of(machine) == [(0, 0, 2 * GIB), (0, 4 * GIB, GIB), (1, 5 * GIB, GIB)]
+
+
+def test_every_latency_is_named_once_per_cpu() -> None:
+    for known in caches.CATALOG.values():
+        assert len(known.latency) == 8
+        # What is farther takes no less time.
+        order = ("l2", "own_l3", "other_chiplet", "near_cache", "far_cache")
+        assert [known.latency[name] for name in order] == sorted(
+            known.latency[name] for name in order
+        )

@@ -1,0 +1,34 @@
+"""QEMU's arguments for a guest whose caches are simulated (docs/simulated.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.vm import caches, native
+from tests.vm.topology import Topology
+
+BOARD_BYTES = 1 << 20  # native/src/cachesim/board.hpp
+QUANTUM_CYCLES = 10_000
+
+# TCG executes `rep stosb` byte by byte, so a kernel that prefers it would store 64 times a line.
+HIDDEN = ("erms", "fsrm")
+
+
+def arguments(topology: Topology, quantum: int, folder: Path) -> list[str]:
+    """Builds the plugin if need be, and writes its files into the guest's folder.
+
+    Raises TopologyRefused and NoImage.
+    """
+    machine, board = folder / "machine", folder / "board"
+    machine.write_text(caches.describe(topology, quantum))
+    board.write_bytes(bytes(BOARD_BYTES))
+    quoted = {name: str(path).replace(",", ",,") for name, path in (("m", machine), ("b", board))}
+    plugin = native.built(
+        "atoll-cachesim-plugin", "native/src/cachesim/libatoll-cachesim-plugin.so"
+    )
+    return [
+        *("-plugin", f"{plugin},machine={quoted['m']},board={quoted['b']}"),
+        "-object",
+        f"memory-backend-file,id=board,share=on,size={BOARD_BYTES},mem-path={quoted['b']}",
+        *("-device", "ivshmem-plain,memdev=board"),
+    ]

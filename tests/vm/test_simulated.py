@@ -1,0 +1,64 @@
+"""Simulated caches in a guest: access patterns whose fills are known by arithmetic."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vm import native
+from tests.vm.guest import Guest
+
+PATTERNS = "cachesim-patterns"
+LINES_PER_MIB = (1 << 20) // 64
+TURNS = 4000  # of patterns.cpp
+ADDITIONS = 100_000
+
+# Ticks of the kernel take some lines out of the caches.
+NOISE = 0.01
+# A line may be handed over unseen: the other CPU reads it between a store and its simulation.
+HAND_OVER = 0.2
+# In a quantum of 200 cycles a CPU adds at most so often: three instructions each.
+ADDITIONS_PER_QUANTUM = 67
+
+
+@pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
+def test_fills_are_those_of_arithmetic(guest: Guest, root: Path) -> None:
+    """On milan2: two CPUs a chiplet, chiplets 0 to 3 on node 0."""
+    program = native.built(PATTERNS, f"native/tests/cachesim/{PATTERNS}")
+    done = guest.run([program, "2", "3", "4", "8", "1"], timeout_s=80, cwd=str(root))
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[dict[str, Any]]] = {}
+    for line in done.stdout.splitlines():
+        counted = json.loads(line)
+        found.setdefault(counted["pattern"], []).append(counted)
+
+    (l2,) = found["l2"]
+    assert l2["l2_hits"] == pytest.approx(20 * LINES_PER_MIB // 4, rel=NOISE), l2
+    (own,) = found["own_l3"]
+    assert own["chiplets"][1] == pytest.approx(16 * LINES_PER_MIB, rel=NOISE), own
+    assert sum(own["memory"]) < NOISE * 16 * LINES_PER_MIB, own
+    (local,) = found["local_memory"]
+    assert local["memory"][0] == pytest.approx(40 * LINES_PER_MIB, rel=NOISE), local
+    assert local["memory"][1] < NOISE * 40 * LINES_PER_MIB, local
+    (remote,) = found["remote_memory"]
+    assert remote["memory"][1] == pytest.approx(48 * LINES_PER_MIB, rel=NOISE), remote
+
+    for name, chiplet in (
+        ("hand_over_in_chiplet", 1),
+        ("hand_over_in_node", 2),
+        ("hand_over_to_node", 4),
+    ):
+        one, other = found[name]
+        assert one["chiplets"][chiplet] == pytest.approx(TURNS, rel=HAND_OVER), found[name]
+        assert other["chiplets"][1] == pytest.approx(TURNS, rel=HAND_OVER), found[name]
+
+    # Each CPU loses the line at least once in most quanta; numbers two lines apart stay.
+    taken = {name: sum(each["taken_away"] for each in found[name]) for name in found}
+    assert taken["false_sharing"] > ADDITIONS // ADDITIONS_PER_QUANTUM, found["false_sharing"]
+    assert taken["apart"] < taken["false_sharing"] / 10, found["apart"]
+
+    (off,) = found["off"]
+    assert off["accesses"] == 0, off
