@@ -19,6 +19,7 @@ from atoll.schema.advice import Reach
 from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.schema.tuning import LeftOut, Run
+from atoll.stats.failing import fails_more
 from atoll.tune import search
 from atoll.tune.factors import Factor, Recipe
 from atoll.tune.metric import Metric, Ran
@@ -28,7 +29,7 @@ SHORTEST_S = 0.1
 _BUSY_SHARE = 0.1  # of the CPUs' time, by other programs or the hypervisor
 _WILD_SPREAD = 0.2  # between the quartiles, as a share of the median
 _MOST_FAILING = 0.25  # of the baseline's runs
-_FAILS_MORE = 3  # runs that a setting fails more often than the baseline, and is out
+_WRONGLY_OUT = 0.1  # the chance to leave out a setting that fails no more often than the baseline
 
 Watch = Callable[[search.Block, int, float], None]  # the block, its number, the seconds left
 
@@ -92,8 +93,10 @@ class _Conductor:
         self._digest = ""  # of the output of every baseline run; empty: they differ
         self._ran: Counter[search.Setting] = Counter()
         self._failed: Counter[search.Setting] = Counter()
+        self._alone: Counter[search.Setting] = Counter()  # blocks where the baseline did not fail
+        self._beside: Counter[search.Setting] = Counter()  # only the baseline failed
         self._out: dict[search.Setting, str] = {}
-        self._last_fault = ""
+        self._faults: dict[search.Setting, str] = {}  # the last of each, in the order of time
         self._busy: list[float] = []  # share of other programs in each block
         self._made: list[Run] = []
 
@@ -181,6 +184,7 @@ class _Conductor:
                     cost=costs[setting],
                 )
             )
+        self._leave_out(set(block.settings), set(block.settings) - costs.keys())
         after = cpu_times(self._host)
         if idle:
             self._busy.append(1 - min(idle))
@@ -203,8 +207,9 @@ class _Conductor:
         answer is no reason to leave a setting out. Raises CheckFailed if the baseline fails too
         often to compare with."""
         self._failed[setting] += 1
-        self._last_fault = str(fault)
-        failed, as_it_is = self._failed[setting], self._failed[search.BASELINE]
+        self._faults.pop(setting, None)
+        self._faults[setting] = str(fault)
+        failed = self._failed[setting]
         if setting == search.BASELINE:
             often = failed > 1 and failed > _MOST_FAILING * self._ran[setting]
             if often or isinstance(fault, Differs):
@@ -213,14 +218,28 @@ class _Conductor:
                 )
         elif isinstance(fault, (Differs, NoEnd)):
             self._out[setting] = str(fault)
-        elif failed >= as_it_is + _FAILS_MORE:
-            baseline = f"the baseline {self._times(search.BASELINE)}"
-            self._out[setting] = f"{fault}, {self._times(setting)}, {baseline}"
+
+    def _leave_out(self, ran: set[search.Setting], failed: set[search.Setting]) -> None:
+        """Those that are shown to fail more often than the baseline."""
+        if search.BASELINE in failed:
+            self._beside.update(ran - failed)
+            return
+        self._alone.update(failed)
+        for one in failed:
+            if fails_more(self._alone[one], self._beside[one], _WRONGLY_OUT):
+                self._out.setdefault(one, self._why_out(one))
+
+    def _why_out(self, setting: search.Setting) -> str:
+        baseline = f"the baseline {self._times(search.BASELINE)}"
+        return f"{self._faults[setting]}, {self._times(setting)}, {baseline}"
 
     def _times(self, setting: search.Setting) -> str:
         return f"in {self._failed[setting]} of {plural(self._ran[setting], 'run')}"
 
     def _found(self, outcome: search.Outcome) -> Found:
+        for one in self._failed:
+            if self._failed[one] == self._ran[one]:  # few runs, but none is good
+                self._out.setdefault(one, self._why_out(one))
         left_out = [LeftOut(what=search.words(one), why=why) for one, why in self._out.items()]
         return Found(
             outcome,
@@ -234,9 +253,9 @@ class _Conductor:
         said = []
         if not self._digest:
             said.append("its output differs from run to run, so answers were not compared")
-        if counted := [one for one in self._failed if one not in self._out]:
+        if counted := [one for one in self._faults if one not in self._out]:
             failed = ", ".join(f"{search.words(one)} {self._times(one)}" for one in counted)
-            said.append(f"failed runs do not count: {failed} (last: {self._last_fault})")
+            said.append(f"failed runs do not count: {failed} (last: {self._faults[counted[-1]]})")
         times = [run.cost for run in self._made if not run.setting]
         low, _, high = quantiles(times) if len(times) > 1 else (1.0, 1.0, 1.0)
         if (spread := (high - low) / median(times or [1.0])) > _WILD_SPREAD:
