@@ -224,8 +224,13 @@ def require_output(path: Path, *, resume: bool, scale_factor: float | None) -> N
                 raise UsageError(
                     f"{path}: has results of 'atoll replay'; resume it with that command"
                 )
-            _require_same(str(path), ("scale factor", there, scale_factor))
+            require_same(str(path), ("scale factor", there, scale_factor))
         return
+    require_new(path)
+
+
+def require_new(path: Path) -> None:
+    """Raises UsageError, NotPermitted or DiskFull if the file is there or cannot be made."""
     folder = path.absolute().parent
     try:
         if os.path.lexists(path):
@@ -275,7 +280,7 @@ def require_machine(path: Path, machine_id: str, now: Environment) -> None:
     """
     header = read_results(path).header
     there = header.fingerprint.model_dump(include={*Environment.model_fields} - _MAY_CHANGE)
-    _require_same(
+    require_same(
         str(path),
         ("machine", header.machine_id, machine_id),
         *((name.replace("_", " "), value, getattr(now, name)) for name, value in there.items()),
@@ -311,17 +316,17 @@ def resumable(
         ("entrants", _names(old), _names(wanted)),
         ("url", _urls(old), _urls(wanted)),
     )
-    _require_same(where, *same)
+    require_same(where, *same)
     for one, other in zip(old.entrants, wanted.entrants, strict=True):
         if one.streams != other.streams or not _same_place(one, other, old.machine):
             raise UsageError(
                 f"{where}: cannot be resumed, {one.label} has another placement now; "
                 "start a new file with -o"
             )
-        _require_same(where, (f"knobs before {one.label}", one.knobs, other.knobs))
+        require_same(where, (f"knobs before {one.label}", one.knobs, other.knobs))
         if sized and one.plan and other.plan:
             before, after = gib(one.plan.total_heap_bytes), gib(other.plan.total_heap_bytes)
-            _require_same(where, (f"heap of {one.label}", before, after))
+            require_same(where, (f"heap of {one.label}", before, after))
     keep = results.whole_blocks
     blocks = old.blocks_asked
     if extend:
@@ -337,7 +342,9 @@ def resumable(
     )
 
 
-def _require_same(where: str, *pairs: tuple[str, object, object]) -> None:
+def require_same(where: str, *pairs: tuple[str, object, object]) -> None:
+    """Each pair: a name, its value when the run to be resumed was made, and now. Raises
+    UsageError if they differ."""
     for name, before, after in pairs:
         if before != after:
             raise UsageError(

@@ -149,10 +149,13 @@ def run(
         target = Target(output, within_s, resume)
         _bench(found, found.bench, machine, size, engines, target)
     elif found.workload is not None:
-        if engines or resume:
-            raise UsageError(f"{name} runs workloads; leave out --engines and --resume")
-        scale = choose_scale(found, found.workload.scales, size, machine)
-        _judge(found, run_workloads(found, found.workload, scale, machine, output, within_s))
+        if engines:
+            raise UsageError(f"{name} runs workloads; leave out --engines")
+        if resume and output is None:
+            raise UsageError("--resume continues a results file; name it with -o")
+        run, scale = found.workload, choose_scale(found, found.workload.scales, size, machine)
+        ours = run_workloads(found, run, scale, machine, output, within_s, resume=resume)
+        _judge(found, ours)
     elif found.measure is not None:
         if engines or resume or within_s is not None:
             raise UsageError(

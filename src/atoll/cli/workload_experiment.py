@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
 
+from atoll.bench.results import require_new
 from atoll.cli.measure import refuse_unwritable
 from atoll.cli.terminal import progress
 from atoll.errors import UsageError
 from atoll.experiments.here import Can, too_large
 from atoll.experiments.ours import Ours, of_workloads
 from atoll.experiments.planned import unjudged_workloads
-from atoll.experiments.workload_run import Length, measure_workloads
+from atoll.experiments.workload_run import Length, measure_workloads, resumable
 from atoll.experiments.workload_settings import Settings, make_settings, runs_of
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
@@ -41,8 +43,11 @@ def run_workloads(
     machine: Machine,
     output: Path | None,
     within_s: float | None,
+    *,
+    resume: bool,
 ) -> Ours:
-    """Raises UsageError if nothing could be judged, at once."""
+    """Raises UsageError if nothing could be judged or resumed, at once, and of a KeyboardInterrupt
+    how to go on."""
     host = LocalHost()
     settings = make_settings(run, machine, what_can(host))
     lost = unjudged_workloads(experiment, run, machine, settings)
@@ -50,27 +55,37 @@ def run_workloads(
         print(f"atoll: not varied here: {line}", file=sys.stderr)
     for line in lost:
         print(f"atoll: cannot be judged here: {line}", file=sys.stderr)
-    if within_s is None:
-        print(f"atoll: {_cost(run, scale, settings)}", file=sys.stderr)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = output or state_dir("results") / f"{experiment.name}-{stamp}.json"
+    earlier = resumable(path, run, machine, settings, scale.part) if resume else None
+    if not resume:
+        require_new(path)
+    if within_s is None:
+        print(f"atoll: {_cost(run, scale, settings)}", file=sys.stderr)
     refuse_unwritable(str(path))
 
     def keep(found: WorkloadRuns) -> None:
         write_atomic(path, found.model_dump_json(indent=1) + "\n")
 
-    with terminate_is_interrupt(), progress(experiment.name) as say:
-        found = measure_workloads(
-            host,
-            run,
-            machine,
-            settings,
-            part=scale.part,
-            length=Length(scale.blocks, within_s),
-            folder=JournalFolder(),
-            keep=keep,
-            say=say if sys.stderr.isatty() else lambda _: None,
-        )
+    try:
+        with terminate_is_interrupt(), progress(experiment.name) as say:
+            found = measure_workloads(
+                host,
+                run,
+                machine,
+                settings,
+                part=scale.part,
+                length=Length(scale.blocks, within_s),
+                folder=JournalFolder(),
+                keep=keep,
+                say=say if sys.stderr.isatty() else lambda _: None,
+                earlier=earlier,
+            )
+    except KeyboardInterrupt:
+        if not path.exists():
+            raise KeyboardInterrupt("no block was whole, so nothing is kept") from None
+        same = f"repeat the command with -o {shlex.quote(str(path))} --resume"
+        raise KeyboardInterrupt(f"whole blocks are kept; to go on, {same}") from None
     print(f"atoll: results: {path}", file=sys.stderr)
     return of_workloads(experiment, found, path.name)
 

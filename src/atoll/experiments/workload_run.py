@@ -9,12 +9,14 @@ from pathlib import Path
 
 from atoll.bench import switches
 from atoll.bench.axes import Axis
+from atoll.bench.results import require_same
 from atoll.errors import UsageError
-from atoll.experiments.workload_settings import Setting, Settings, flags, knobs
+from atoll.experiments.workload_settings import Setting, Settings, flags, knobs, records
 from atoll.host.api import Host
 from atoll.host.cpu_times import cpu_times
 from atoll.host.environment import emulated
 from atoll.knobs.journal import JournalFolder
+from atoll.plan.identity import machine_id
 from atoll.probing.workload import run_workload
 from atoll.schema.base import parse
 from atoll.schema.experiment import WorkloadRun
@@ -42,9 +44,11 @@ def measure_workloads(
     folder: JournalFolder,
     keep: Callable[[WorkloadRuns], None],
     say: Callable[[str], None],
+    earlier: WorkloadRuns | None = None,
 ) -> WorkloadRuns:
     """In every second block the settings run in reverse order, so that drift favours none. Answers
-    are checked in the first block. `keep` gets the whole blocks after each.
+    are checked in the first block. `keep` gets the whole blocks after each. `earlier`: the blocks
+    to go on from, see `resumable`; `length` counts them, a time does not.
 
     Raises CheckFailed for a wrong answer, UsageError for data that does not fit into memory,
     NotPermitted if a knob cannot be turned. Every knob is restored, however this ends.
@@ -54,15 +58,21 @@ def measure_workloads(
     axes = [Axis(name, tuple({one[name]: None for one in settings.all})) for name in names]
     before = switches.present_values(axes, host, folder)
     busy = _Busy(host)
-    done: list[SettingRun] = []
+    done = list(earlier.runs) if earlier else []
+    first = done[-1].block + 1 if done else 0
+    warned = earlier.warnings if earlier else ()
+    if earlier and length.within_s is None and first >= length.blocks:
+        return earlier
     started_s = host.monotonic()
     with switches.turning(before, host, folder, say) as turn:
-        for block in range(length.blocks if length.within_s is None else 1_000_000):
+        for block in range(first, length.blocks if length.within_s is None else 1_000_000):
             pairs = [(name, one) for name in run.workloads for one in settings.all]
             for place, (name, one) in enumerate(pairs if block % 2 == 0 else reversed(pairs)):
                 say(f"block {block + 1}, run {place + 1} of {len(pairs)}: {_words(name, one)}")
                 turn(knobs(one))
-                own, launch = flags(run, name, one, part=part, check=block == 0, machine=machine)
+                own, launch = flags(
+                    run, name, one, part=part, check=block == first, machine=machine
+                )
                 result = run_workload(host, own, launch)
                 done.append(SettingRun(block=block, setting=dict(one), result=result))
             busy.look()
@@ -71,12 +81,29 @@ def measure_workloads(
                 emulated=emulated(host),
                 settings=tuple(map(dict, settings.all)),
                 runs=tuple(done),
-                warnings=tuple(filter(None, [restored, busy.warning])),
+                warnings=(*warned, *filter(None, [restored, busy.warning])),
             )
             keep(found)
-            block_s = (host.monotonic() - started_s) / (block + 1)
-            if length.within_s is not None and block_s * (block + 2) >= length.within_s:
+            blocks = block + 1 - first
+            block_s = (host.monotonic() - started_s) / blocks
+            if length.within_s is not None and block_s * (blocks + 1) >= length.within_s:
                 break
+    return found
+
+
+def resumable(
+    path: Path, run: WorkloadRun, machine: Machine, settings: Settings, part: float
+) -> WorkloadRuns:
+    """The runs of a file that the same experiment at the same scale here goes on from. Raises
+    UsageError."""
+    found = read_runs(path)
+    there = {one.result.workload: one.result.records for one in found.runs}
+    require_same(
+        str(path),
+        ("machine", machine_id(found.machine), machine_id(machine)),
+        ("settings", [*found.settings], [dict(one) for one in settings.all]),
+        ("records", there, {name: records(name, part) for name in run.workloads}),
+    )
     return found
 
 

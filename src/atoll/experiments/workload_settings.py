@@ -68,6 +68,10 @@ def runs_of(run: WorkloadRun, scale: WorkloadScale, settings: Settings) -> int:
     return scale.blocks * len(run.workloads) * len(settings.all)
 
 
+def records(workload: WorkloadName, part: float) -> int:
+    return max(1, round(part * _ROWS[workload]))
+
+
 def flags(
     run: WorkloadRun,
     workload: WorkloadName,
@@ -82,7 +86,7 @@ def flags(
     places, _ = thread_places(
         machine, setting.get("placement", Placement.NONE), threads=threads, scheduler="plain"
     )
-    own = [workload, "--runs", "1", "--records", str(max(1, round(part * _ROWS[workload])))]
+    own = [workload, "--runs", "1", "--records", str(records(workload, part))]
     own += ["--threads", str(threads)] if threads else []
     for name in ("dataset", "index"):
         own += [f"--{name}", setting[name]] if name in setting else []

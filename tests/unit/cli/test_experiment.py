@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from atoll.cli.measuring import RunOptions
 from atoll.errors import AtollError, EngineFailed
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import Can
+from atoll.experiments.workload_run import read_runs
 from atoll.schema.experiment import Needs, WorkloadScale
 from tests.parts.bench_grid import MEASURED
 from tests.parts.machines import NodeShape, build
@@ -165,12 +170,20 @@ def test_a_time_that_is_given_or_of_other_engines_is_not_guessed(
     assert ("by our guess" in capsys.readouterr().err) == guessed
 
 
-@pytest.mark.parametrize("more", [["--engines", "spark"], ["--resume"]])
-def test_workloads_have_no_engines_and_are_not_resumed(
-    more: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--engines", "spark"], "tuning-fig3 runs workloads; leave out --engines"),
+        (["--resume"], "--resume continues a results file; name it with -o"),
+        (["--resume", "-o", "/nowhere/r.json"], "/nowhere/r.json: cannot be read"),
+        (["-o", __file__], "exists; continue it with --resume, or choose another file with -o"),
+    ],
+)
+def test_what_workloads_refuse_at_once(
+    more: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["experiment", "run", "tuning-fig3", "--scale", "smoke", *more]) == 2
-    assert "tuning-fig3 runs workloads; leave out" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -208,6 +221,33 @@ def test_workloads_are_run_and_reported(
     page = tmp_path / "r.html"
     assert run(["experiment", "report", name, path, "-o", str(page)]) == 0
     assert "<!doctype html>" in page.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_workloads_leave_no_process_and_go_on(number: int, tmp_path: Path) -> None:
+    """The real command, by Ctrl-C and by SIGTERM."""
+    path = tmp_path / "r.json"
+    argv = [sys.executable, "-m", "atoll", "experiment", "run", "tuning-fig3"]
+    argv += ["--scale", "smoke", "--within", "1h", "-o", str(path)]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as running:
+        until = time.monotonic() + 120
+        while not path.exists() or not (below := children(running.pid)):
+            assert running.poll() is None and time.monotonic() < until
+            time.sleep(0.01)
+        running.send_signal(number)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert said.endswith(f"to go on, repeat the command with -o {path} --resume\n")
+    assert "Traceback" not in said and not any(Path(f"/proc/{pid}").exists() for pid in below)
+    whole = read_runs(path).runs[-1].block
+    argv[argv.index("1h")] = "1s"
+    done = subprocess.run([*argv, "--resume"], capture_output=True, text=True, timeout=120)
+    assert done.returncode in (0, 1), done.stderr
+    assert read_runs(path).runs[-1].block == whole + 1
+
+
+def children(pid: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def test_what_cannot_be_judged_is_refused_before_it_is_run(

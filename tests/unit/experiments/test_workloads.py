@@ -19,14 +19,8 @@ from atoll.experiments.ours import Ours, of_workloads, verdicts
 from atoll.experiments.outlook import outlook
 from atoll.experiments.planned import unjudged_workloads
 from atoll.experiments.workload_readings import WorkloadReadings
-from atoll.experiments.workload_run import Length, measure_workloads, read_runs
-from atoll.experiments.workload_settings import (
-    Setting,
-    flags,
-    knobs,
-    make_settings,
-    runs_of,
-)
+from atoll.experiments.workload_run import Length, measure_workloads, read_runs, resumable
+from atoll.experiments.workload_settings import Setting, flags, knobs, make_settings, runs_of
 from atoll.host.api import Host
 from atoll.knobs.journal import JournalFolder
 from atoll.schema.experiment import Experiment, WorkloadRun, WorkloadScale
@@ -301,6 +295,7 @@ def measure(
     length: Length,
     kept: list[WorkloadRuns] | None = None,
     chosen: WorkloadRun | None = None,
+    earlier: WorkloadRuns | None = None,
 ) -> WorkloadRuns:
     chosen = chosen or run({"malloc": ("system", "jemalloc")})
     host = FakeHost({"/proc/stat": "cpu 1 0 0 0 0 0 0 0\n"})
@@ -314,7 +309,37 @@ def measure(
         folder=JournalFolder(tmp_path),
         keep=(kept if kept is not None else []).append,
         say=lambda text: None,
+        earlier=earlier,
     )
+
+
+def test_a_resumed_run_goes_on_after_the_last_whole_block(tmp_path: Path, started: Started) -> None:
+    earlier = measure(tmp_path, Length(1)).model_copy(update={"warnings": ("busy",)})
+    del started.words[:]
+    found = measure(tmp_path, Length(3), earlier=earlier)
+    assert [one.block for one in found.runs] == [0] * 4 + [1] * 4 + [2] * 4
+    assert found.runs[:4] == earlier.runs and found.warnings[:1] == ("busy",)
+    assert ["--no-check" not in words for words in started.words] == [True] * 4 + [False] * 4
+    order = [(one.result.workload, one.setting["malloc"]) for one in found.runs]
+    assert order[4:8] == order[3::-1]
+    assert measure(tmp_path, Length(3), earlier=found) == found  # nothing is left to do
+    assert len(measure(tmp_path, Length(3, within_s=0.0), earlier=found).runs) == 16
+
+
+def test_only_the_same_runs_are_resumed(tmp_path: Path, started: Started) -> None:
+    chosen = run({"malloc": ("system", "jemalloc")}).model_copy(update={"workloads": ("w1",)})
+    path, settings = tmp_path / "r.json", make_settings(chosen, TWO_CORES, ALL)
+    found = measure(tmp_path, Length(1), chosen=chosen)
+    path.write_text(found.model_dump_json())
+    assert resumable(path, chosen, TWO_CORES, settings, 1e-6) == found  # 100 records
+    others = make_settings(run({"malloc": ("system", "tcmalloc")}), TWO_CORES, ALL)
+    for machine, now, part, what in (
+        (TWO_CORES, settings, 1e-5, "records"),
+        (TWO_CORES, others, 1e-6, "settings"),
+        (LARGE, settings, 1e-6, "machine"),
+    ):
+        with pytest.raises(UsageError, match=f"differs in its {what}"):
+            resumable(path, chosen, machine, now, part)
 
 
 def test_every_second_block_is_in_reverse_and_the_first_one_checks(
