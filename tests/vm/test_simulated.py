@@ -46,6 +46,12 @@ def test_fills_are_those_of_arithmetic(guest: Guest, root: Path) -> None:
     (remote,) = found["remote_memory"]
     assert remote["memory"][1] == pytest.approx(48 * LINES_PER_MIB, rel=NOISE), remote
 
+    # 40 MiB do not fit into L3.
+    one, other = sorted((each["memory"] for each in found["process"]), key=sum)
+    assert one[0] == pytest.approx(40 * LINES_PER_MIB, rel=NOISE), found["process"]
+    assert other[1] == pytest.approx(80 * LINES_PER_MIB, rel=NOISE), found["process"]
+    assert one[1] + other[0] < NOISE * 40 * LINES_PER_MIB, found["process"]
+
     for name, chiplet in (
         ("hand_over_in_chiplet", 1),
         ("hand_over_in_node", 2),

@@ -4,7 +4,8 @@
 //
 // All numbers are little-endian. A CPU is the position of docs/guest.md, which is Linux's number
 // unless the topology renumbers. The row of a CPU and mode is at
-// `first_row + (cpu * kModes + mode) * row_bytes`, with the columns of counters.hpp.
+// `first_row + (cpu * kModes + mode) * row_bytes`, with the columns of counters.hpp. The rows of
+// address spaces follow in the same way (spaces.hpp).
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,9 @@
 
 namespace atl::cachesim {
 
+// Address spaces with rows. Space 0 has the counts of all that find none.
+inline constexpr unsigned kSpaces = 256;
+
 struct Board {
   static constexpr std::size_t kBytes = 1 << 20;
   static constexpr char kMagic[8] = {'A', 'T', 'O', 'L', 'L', 'S', 'I', 'M'};
@@ -26,18 +30,29 @@ struct Board {
   std::uint32_t version;
   std::uint32_t cpus, chiplets, nodes;
   std::uint32_t first_row, row_bytes;
-  std::uint64_t quantum;                         // cycles
-  std::atomic<std::uint32_t> wanted;             // by the guest: 1 to count, 0 to stop
-  std::atomic<std::uint32_t> counting;           // the answer
-  std::atomic<std::uint64_t> lost_patience;      // clock.hpp
-  std::atomic<std::uint64_t> cycles[kMostCpus];  // the clock of each CPU
+  std::uint64_t quantum;                     // cycles
+  std::atomic<std::uint32_t> wanted;         // by the guest: 1 to count, 0 to stop
+  std::atomic<std::uint32_t> counting;       // the answer
+  std::atomic<std::uint64_t> lost_patience;  // clock.hpp
+  std::uint32_t first_space_row;
+  std::atomic<std::uint32_t> space_of_cpu[kMostCpus];  // at the end of its last quantum
+  std::atomic<std::uint64_t> root_of_space[kSpaces];   // the address of its page table; 0: free
+  std::atomic<std::uint64_t> cycles[kMostCpus];        // the clock of each CPU
   std::uint8_t chiplet_of_cpu[kMostCpus];
   std::uint8_t node_of_chiplet[kMostCpus];
   std::uint8_t package_of_node[kMostNodes];
 
   [[nodiscard]] std::uint64_t* row(unsigned cpu, unsigned mode) {
-    return reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(this) + first_row +
-                                            (std::size_t{cpu} * kModes + mode) * row_bytes);
+    return row_at(first_row, cpu, mode);
+  }
+  [[nodiscard]] std::uint64_t* row_of_space(unsigned space, unsigned mode) {
+    return row_at(first_space_row, space, mode);
+  }
+
+ private:
+  std::uint64_t* row_at(std::size_t first, unsigned number, unsigned mode) {
+    return reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(this) + first +
+                                            (std::size_t{number} * kModes + mode) * row_bytes);
   }
 };
 
@@ -52,6 +67,7 @@ inline void begin(Board& board, const Machine& machine) {
   board.first_row = (sizeof(Board) + kHostLine - 1) / kHostLine * kHostLine;
   board.row_bytes = static_cast<std::uint32_t>(
       (Columns(machine).all * sizeof(std::uint64_t) + kHostLine - 1) / kHostLine * kHostLine);
+  board.first_space_row = board.first_row + board.cpus * kModes * board.row_bytes;
   board.quantum = machine.quantum;
   for (std::size_t cpu = 0; cpu < machine.cpus.size(); ++cpu) {
     const Cpu& place = machine.cpus[cpu];
@@ -64,6 +80,6 @@ inline void begin(Board& board, const Machine& machine) {
 }
 
 // The most rows there can be fit: columns are at most 6 + 63 + 2 * 16.
-static_assert(sizeof(Board) + 64 + kMostCpus * kModes * 832 <= Board::kBytes);
+static_assert(sizeof(Board) + 64 + (kMostCpus + kSpaces) * kModes * 832 <= Board::kBytes);
 
 }  // namespace atl::cachesim

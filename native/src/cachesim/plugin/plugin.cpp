@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -27,11 +28,13 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "../board.hpp"
 #include "../caches.hpp"
 #include "../clock.hpp"
+#include "../spaces.hpp"
 #include "qemu_api.hpp"
 
 #define ATOLL_EXPORT extern "C" __attribute__((visibility("default")))
@@ -60,6 +63,7 @@ struct Simulation {
       : board(its_board),
         caches(machine),
         clock(static_cast<unsigned>(machine.cpus.size()), machine.quantum, kPatience),
+        spaces(its_board, caches.columns().all),
         spent(qemu_plugin_scoreboard_new(sizeof(Spent))) {}
 
   Spent& of(unsigned cpu) { return *static_cast<Spent*>(qemu_plugin_scoreboard_find(spent, cpu)); }
@@ -68,10 +72,12 @@ struct Simulation {
   Board& board;
   Caches caches;
   Clock clock;
+  Spaces spaces;
   qemu_plugin_scoreboard* spent;
   struct PerCpu {
     std::uint64_t* rows[kModes];
     Spent* spent;
+    std::uint64_t root;  // of the page table, as last read
   };
   PerCpu cpus[kMostCpus] = {};  // valid while counting
 };
@@ -119,6 +125,26 @@ void on_store(unsigned cpu, qemu_plugin_meminfo_t info, std::uint64_t vaddr, voi
   on_access(cpu, info, vaddr, true, static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(mode)));
 }
 
+// The address of the page table that a vCPU uses; for its thread.
+std::uint64_t page_table() {
+  constexpr std::uint64_t kAddress = 0x000F'FFFF'FFFF'F000;  // not the PCID
+  thread_local qemu_plugin_register* cr3 = nullptr;
+  thread_local GByteArray* const bytes = g_byte_array_new();
+  if (cr3 == nullptr) {
+    const GArray& all = *qemu_plugin_get_registers();
+    const auto* const registers = reinterpret_cast<const qemu_plugin_reg_descriptor*>(all.data);
+    for (unsigned at = 0; at < all.len; ++at) {
+      if (std::string_view(registers[at].name) == "cr3") cr3 = registers[at].handle;
+    }
+  }
+  std::uint64_t value = 0;
+  g_byte_array_set_size(bytes, 0);
+  if (cr3 != nullptr && qemu_plugin_read_register(cr3, bytes) == sizeof value) {
+    std::memcpy(&value, bytes->data, sizeof value);
+  }
+  return value & kAddress;
+}
+
 void publish(unsigned cpu) {
   const Simulation::PerCpu& mine = simulation->cpus[cpu];
   for (unsigned mode = 0; mode < kModes; ++mode) {
@@ -130,13 +156,27 @@ void publish(unsigned cpu) {
                                         std::memory_order_relaxed);
 }
 
+void charge(unsigned cpu) {
+  Simulation::PerCpu& mine = simulation->cpus[cpu];
+  mine.root = page_table();
+  simulation->board.space_of_cpu[cpu].store(simulation->spaces.charge(cpu, mine.root),
+                                            std::memory_order_relaxed);
+}
+
 void on_quantum(unsigned cpu, void* /*data*/) {
   Spent& mine = *simulation->cpus[cpu].spent;
   const std::uint64_t cycles = mine.cycles;
   mine.cycles = 0;
   publish(cpu);
+  charge(cpu);
   simulation->clock.spend(cpu, cycles);
   obey();
+}
+
+// Before the page table changes: what was counted until now belongs to the old one.
+void on_page_table(unsigned cpu, void* /*data*/) {
+  publish(cpu);
+  charge(cpu);
 }
 
 void on_idle(qemu_plugin_id_t, unsigned cpu) {
@@ -160,6 +200,12 @@ bool is_atomic(const std::uint8_t* code, std::size_t bytes) {
   return false;
 }
 
+// mov to CR3.
+bool sets_page_table(const std::uint8_t* code, std::size_t bytes) {
+  if (bytes > 1 && (code[0] & 0xF0) == 0x40) ++code, --bytes;
+  return bytes >= 3 && code[0] == 0x0F && code[1] == 0x22 && (code[2] & 0xF8) == 0xD8;
+}
+
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
   obey();
   if (!is_counting()) return;
@@ -171,14 +217,18 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
       simulation->number(offsetof(Spent, instructions) + mode * sizeof(std::uint64_t)), count);
   qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(block, QEMU_PLUGIN_INLINE_ADD_U64, cycles,
                                                     count);
-  qemu_plugin_register_vcpu_tb_exec_cond_cb(block, on_quantum, QEMU_PLUGIN_CB_NO_REGS,
+  qemu_plugin_register_vcpu_tb_exec_cond_cb(block, on_quantum, QEMU_PLUGIN_CB_R_REGS,
                                             QEMU_PLUGIN_COND_GE, cycles, simulation->board.quantum,
                                             nullptr);
   void* const data = reinterpret_cast<void*>(std::uintptr_t{mode});
   for (std::size_t at = 0; at < count; ++at) {
     qemu_plugin_insn* const one = qemu_plugin_tb_get_insn(block, at);
     std::uint8_t code[16];
-    if (!is_atomic(code, qemu_plugin_insn_data(one, code, sizeof code))) {
+    const std::size_t bytes = qemu_plugin_insn_data(one, code, sizeof code);
+    if (sets_page_table(code, bytes)) {
+      qemu_plugin_register_vcpu_insn_exec_cb(one, on_page_table, QEMU_PLUGIN_CB_R_REGS, nullptr);
+    }
+    if (!is_atomic(code, bytes)) {
       qemu_plugin_register_vcpu_mem_cb(one, on_load, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R,
                                        data);
     }
@@ -198,10 +248,13 @@ void on_reset(qemu_plugin_id_t id) {
     Simulation::PerCpu& mine = simulation->cpus[cpu];
     if (count) {
       mine = {.rows = {board.row(cpu, kUser), board.row(cpu, kKernel)},
-              .spent = &simulation->of(cpu)};
+              .spent = &simulation->of(cpu),
+              .root = 0};
       mine.spent->cycles = 0;
     } else if (counted) {
+      // Less than a quantum; the page table may have changed since.
       publish(cpu);
+      simulation->spaces.charge(cpu, mine.root);
     }
   }
   simulation->clock.stop();

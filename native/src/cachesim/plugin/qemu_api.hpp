@@ -29,6 +29,25 @@ struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 struct qemu_plugin_hwaddr;
 struct qemu_plugin_scoreboard;
+struct qemu_plugin_register;
+
+// GLib's, of which QEMU's interface has these two.
+struct GArray {
+  char* data;
+  unsigned len;
+};
+struct GByteArray {
+  std::uint8_t* data;
+  unsigned len;
+};
+GByteArray* g_byte_array_new();
+GByteArray* g_byte_array_set_size(GByteArray*, unsigned bytes);
+
+struct qemu_plugin_reg_descriptor {
+  qemu_plugin_register* handle;
+  const char* name;
+  const char* feature;
+};
 
 // A 64-bit number of each vCPU.
 struct qemu_plugin_u64 {
@@ -36,7 +55,7 @@ struct qemu_plugin_u64 {
   std::size_t offset;
 };
 
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_CB_R_REGS };
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W = 2 };
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
 enum qemu_plugin_cond { QEMU_PLUGIN_COND_GE = 7 };
@@ -65,6 +84,13 @@ void qemu_plugin_register_vcpu_tb_exec_cond_cb(qemu_plugin_tb*, qemu_plugin_vcpu
                                                qemu_plugin_u64, std::uint64_t, void* data);
 void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn*, qemu_plugin_vcpu_mem_cb_t,
                                       qemu_plugin_cb_flags, qemu_plugin_mem_rw, void* data);
+
+void qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_insn*, qemu_plugin_vcpu_udata_cb_t,
+                                            qemu_plugin_cb_flags, void* data);
+
+// Of qemu_plugin_reg_descriptor; for a vCPU's thread.
+GArray* qemu_plugin_get_registers();
+int qemu_plugin_read_register(qemu_plugin_register*, GByteArray* into);
 
 unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
 qemu_plugin_hwaddr* qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t, std::uint64_t vaddr);

@@ -43,4 +43,17 @@ inline void count(Board& board, bool wanted) {
   munmap(page, 4096);
 }
 
+// The space of this program, which runs on `cpu` only. A CPU's space is that of what ran at the end
+// of its last quantum, so this runs for many quanta, until the answer stays.
+inline unsigned own_space(const Board& board, unsigned cpu) {
+  unsigned last = 0;
+  for (int same = 0; same < 3; ++same) {
+    for (std::uint64_t spin = 0; spin < 10 * board.quantum; ++spin) asm volatile("");
+    const unsigned now = board.space_of_cpu[cpu].load();
+    if (now != last) same = 0;
+    last = now;
+  }
+  return last;
+}
+
 }  // namespace atl::cachesim

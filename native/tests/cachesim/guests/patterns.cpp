@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -61,13 +62,13 @@ void sweep(const volatile char* memory, std::size_t bytes, int rounds) {
 }
 
 using Row = std::vector<std::uint64_t>;
-Row read_row(Board& board, unsigned cpu) {
-  const std::uint64_t* const row = board.row(cpu, kUser);
+Row copy_of(const std::uint64_t* row, const Board& board) {
   return {row, row + board.row_bytes / sizeof(std::uint64_t)};
 }
+Row read_row(Board& board, unsigned cpu) { return copy_of(board.row(cpu, kUser), board); }
 
-// What a CPU counted in user mode while `body` ran, under a name.
-void print(const char* name, unsigned cpu, const Row& before, const Row& after,
+// What a CPU or a space counted in user mode between two rows, under a name.
+void print(const char* name, unsigned number, const Row& before, const Row& after,
            const Board& board) {
   const auto list = [&](unsigned from, unsigned length) {
     std::string text;
@@ -77,7 +78,7 @@ void print(const char* name, unsigned cpu, const Row& before, const Row& after,
     return "[" + text + "]";
   };
   const unsigned memory = kFirstChiplet + board.chiplets;
-  std::cout << "{\"pattern\": \"" << name << "\", \"cpu\": " << cpu << ", \"accesses\": "
+  std::cout << "{\"pattern\": \"" << name << "\", \"number\": " << number << ", \"accesses\": "
             << after[kLoads] + after[kStores] - before[kLoads] - before[kStores]
             << ", \"l2_hits\": " << after[kL2Hits] - before[kL2Hits]
             << ", \"taken_away\": " << after[kTakenAway] - before[kTakenAway]
@@ -138,6 +139,22 @@ void add_apart(Board& board, const char* name, unsigned one, unsigned other, std
   });
 }
 
+// Two processes in turn on one CPU: one sweeps local memory once, the other remote memory twice.
+// Each prints what its space counted.
+void in_two_processes(Board& board, unsigned on, const char* local, const char* remote) {
+  for (const int rounds : {1, 2}) {
+    if (fork() != 0) continue;
+    const unsigned space = own_space(board, on);
+    const Row before = copy_of(board.row_of_space(space, kUser), board);
+    sweep(rounds == 1 ? local : remote, 40 * kMib, rounds);
+    (void)own_space(board, on);  // until all is charged
+    print("process", space, before, copy_of(board.row_of_space(space, kUser), board), board);
+    _exit(0);
+  }
+  while (wait(nullptr) > 0) {
+  }
+}
+
 void all(Board& board, char** cpus) {
   const auto number = [&](int at) { return static_cast<unsigned>(std::atoi(cpus[at])); };
   const unsigned on = number(0);
@@ -153,6 +170,7 @@ void all(Board& board, char** cpus) {
   measure(board, "local_memory", {on}, [&] { sweep(local + 8 * kMib, 40 * kMib, 1); });
   measure(board, "remote_memory", {on}, [&] { sweep(remote, 48 * kMib, 1); });
 
+  in_two_processes(board, on, local, remote);
   hand_over(board, "hand_over_in_chiplet", on, number(1));
   hand_over(board, "hand_over_in_node", on, number(2));
   hand_over(board, "hand_over_to_node", on, number(3));

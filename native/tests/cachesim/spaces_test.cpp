@@ -1,0 +1,98 @@
+// What CPUs count is charged to the address space that they ran, and the sums are equal.
+#include "cachesim/spaces.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "cachesim/parts.hpp"
+
+namespace atl::cachesim {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+class CachesimSpaces : public testing::Test {
+ protected:
+  CachesimSpaces()
+      : machine_(Built{}.machine()),
+        board_(static_cast<Board*>(std::calloc(1, Board::kBytes)), std::free),
+        columns_(machine_) {
+    begin(*board_, machine_);
+    spaces_ = std::make_unique<Spaces>(*board_, columns_.all);
+  }
+
+  std::uint64_t* user(unsigned cpu) { return board_->row(cpu, kUser); }
+  std::uint64_t of(unsigned space, unsigned column, unsigned mode = kUser) {
+    return board_->row_of_space(space, mode)[column];
+  }
+
+  Machine machine_;
+  std::unique_ptr<Board, decltype(&std::free)> board_;
+  Columns columns_;
+  std::unique_ptr<Spaces> spaces_;
+};
+
+TEST_F(CachesimSpaces, EachGetsWhatItsCpusCountedMeanwhile) {
+  add(user(0)[kLoads], 10);
+  const unsigned one = spaces_->charge(0, kPage);
+  add(user(0)[kLoads], 5);
+  add(board_->row(0, kKernel)[kStores], 2);
+  add(user(3)[kFirstChiplet + 1], 7);
+  const unsigned two = spaces_->charge(0, 2 * kPage);
+  EXPECT_EQ(spaces_->charge(3, kPage), one);
+  EXPECT_NE(one, two);
+  EXPECT_EQ(of(one, kLoads), 10U);
+  EXPECT_EQ(of(one, kFirstChiplet + 1), 7U);
+  EXPECT_EQ(of(two, kLoads), 5U);
+  EXPECT_EQ(of(two, kStores, kKernel), 2U);
+  EXPECT_EQ(board_->root_of_space[two].load(), 2 * kPage);
+  spaces_->charge(0, kPage);
+  EXPECT_EQ(of(one, kLoads), 10U);  // nothing new
+}
+
+TEST_F(CachesimSpaces, AllBeyondTheTableShareTheFirst) {
+  std::set<unsigned> seen;
+  for (std::uint64_t root = 1; root < kSpaces; ++root) {
+    seen.insert(spaces_->charge(0, root * 37 * kPage));
+  }
+  EXPECT_EQ(seen.size(), kSpaces - 1U);
+  EXPECT_FALSE(seen.contains(0));
+  add(user(0)[kLoads], 3);
+  EXPECT_EQ(spaces_->charge(0, 99'999 * kPage), 0U);
+  add(user(0)[kLoads], 4);
+  EXPECT_EQ(spaces_->charge(0, 88'888 * kPage), 0U);
+  EXPECT_EQ(of(0, kLoads), 7U);
+}
+
+TEST_F(CachesimSpaces, TheSumsAreTheCpusUnderThreads) {
+  std::vector<std::thread> threads;
+  for (unsigned cpu = 0; cpu < board_->cpus; ++cpu) {
+    threads.emplace_back([this, cpu] {
+      std::mt19937 random(cpu);
+      for (int turn = 0; turn < 2000; ++turn) {
+        for (unsigned column = 0; column < columns_.all; ++column) {
+          if (random() % 4 == 0) add(board_->row(cpu, random() % kModes)[column], random() % 100);
+        }
+        spaces_->charge(cpu, (1 + random() % 5) * kPage);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (unsigned mode = 0; mode < kModes; ++mode) {
+    for (unsigned column = 0; column < columns_.all; ++column) {
+      std::uint64_t cpus = 0, spaces = 0;
+      for (unsigned cpu = 0; cpu < board_->cpus; ++cpu) cpus += board_->row(cpu, mode)[column];
+      for (unsigned space = 0; space < kSpaces; ++space) spaces += of(space, column, mode);
+      EXPECT_EQ(spaces, cpus) << column;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace atl::cachesim
