@@ -93,7 +93,7 @@ class Outcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Verdict:
     outcome: Outcome
-    reasons: tuple[str, ...]  # one line for each comparison
+    reasons: tuple[str, ...]  # one line for each comparison, with its outcome if they differ
 
 
 # term -> its reading, or why there is none
@@ -139,10 +139,11 @@ def terms_of(claim: Iterable[Comparison]) -> list[Term]:
 
 
 def judge(claim: Iterable[Comparison], read: Read) -> Verdict:
-    """The outcome of the whole claim: all comparisons must hold."""
-    judged = [_judged(one, read) for one in claim]
-    worst, _ = _worst(judged)
-    return Verdict(worst, tuple(reason for _, reason in judged))
+    """The outcome of the whole claim: all comparisons must hold. Those that decide come first."""
+    judged = sorted((_judged(one, read) for one in claim), key=_order)
+    mixed = len({outcome for outcome, _ in judged}) > 1
+    reasons = (f"{outcome}: {reason}" if mixed else reason for outcome, reason in judged)
+    return Verdict(judged[0][0], tuple(reasons))
 
 
 def _comparison(part: str, whole: str) -> Comparison:
@@ -182,8 +183,11 @@ def _judged(one: Comparison, read: Read) -> tuple[Outcome, str]:
 
 def _worst(judged: Sequence[tuple[Outcome, str]]) -> tuple[Outcome, str]:
     """The first of the worst outcome: all must hold."""
-    order = (Outcome.NOT, Outcome.UNJUDGED, Outcome.HELD)
-    return min(judged, key=lambda one: order.index(one[0]))
+    return min(judged, key=_order)
+
+
+def _order(judged: tuple[Outcome, str]) -> int:
+    return (Outcome.NOT, Outcome.UNJUDGED, Outcome.HELD).index(judged[0])
 
 
 def _compared(one: Comparison, left: Reading | None, right: Reading | None) -> tuple[Outcome, str]:
@@ -202,7 +206,10 @@ def _compared(one: Comparison, left: Reading | None, right: Reading | None) -> t
         few = f" (fewer than {MIN_BLOCKS} blocks)" if in_blocks else ""
         return Outcome.UNJUDGED, f"{value}, without an interval{few}"
     low, high = ratio.interval.low * factor, ratio.interval.high * factor
-    return _by_interval(one.sign, low, high), f"{value}, interval {low:.2f} to {high:.2f}"
+    outcome = _by_interval(one.sign, low, high)
+    by_margin = outcome is Outcome.NOT and one.sign == ">" and high > 1
+    less = f", so not {MARGIN - 1:.0%} more" if by_margin else ""
+    return outcome, f"{value}, interval {low:.2f} to {high:.2f}{less}"
 
 
 def _by_interval(sign: str, low: float, high: float) -> Outcome:

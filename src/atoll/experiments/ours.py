@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from atoll.bench.analysis import machine_line, summarise
@@ -11,15 +11,18 @@ from atoll.errors import UsageError
 from atoll.experiments.claims import (
     Outcome,
     Read,
+    Reading,
+    Term,
     Verdict,
     judge,
     knobs_of,
     parse_claim,
+    parse_term,
     terms_of,
 )
 from atoll.experiments.profile_readings import ProfileReadings
 from atoll.experiments.readings import BenchReadings
-from atoll.experiments.workload_readings import WorkloadReadings
+from atoll.experiments.workload_readings import VALUES, WorkloadReadings
 from atoll.schema.experiment import Experiment
 from atoll.schema.profile import Profile
 from atoll.schema.summary import BenchSummary
@@ -38,6 +41,7 @@ class Ours:
     warnings: tuple[str, ...] = ()  # what a reader must know before trusting a figure
     bench: BenchSummary | None = None  # None: no engine was measured
     basis: str = "measured"  # or emulated
+    more: tuple[Term, ...] = ()  # measured, but neither published nor of the claim
 
 
 def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
@@ -66,14 +70,29 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
 
 def of_workloads(experiment: Experiment, found: WorkloadRuns, source: str) -> Ours:
     sizes = {one.result.workload: one.result.records for one in found.runs}
+    readings = WorkloadReadings.by_workload(found)
     return Ours(
         machine=machine_line(found.machine),
         size=", ".join(f"{name} with {records:,} records" for name, records in sizes.items()),
         source=source,
-        readings=WorkloadReadings.by_workload(found),
+        readings=readings,
         warnings=(*_not_turned(experiment, found.settings[0]), *found.warnings),
         basis="emulated" if found.emulated else "measured",
+        more=tuple(_more(experiment, found, next(iter(readings.values())))),
     )
+
+
+def _more(experiment: Experiment, found: WorkloadRuns, read: Read) -> Iterator[Term]:
+    """What the claim compares, for the settings that it leaves out."""
+    of_claim = terms_of(parse_claim(experiment.check.shape))
+    terms = (*of_claim, *(parse_term(one.term) for one in experiment.published))
+    named = {(term.name, of.of) for term in terms if isinstance(of := read(term), Reading)}
+    varied = [name for name in found.settings[0] if len({one[name] for one in found.settings}) > 1]
+    for name in dict.fromkeys(term.name for term in of_claim if term.name in VALUES):
+        for setting in found.settings:
+            term = Term(name, {axis: setting[axis] for axis in varied})
+            if isinstance(of := read(term), Reading) and (name, of.of) not in named:
+                yield term
 
 
 def of_profile(profile: Profile, source: str) -> Ours:

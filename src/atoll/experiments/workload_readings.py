@@ -28,7 +28,7 @@ NAMES = frozenset({"time", "build", "speedup", "remaining", "best", "overhead", 
 _LEAST_SHARE = 0.01
 
 Value = Callable[[WorkloadResult], float | None]
-_VALUES: Mapping[str, Value] = {
+VALUES: Mapping[str, Value] = {  # those that are of one setting alone
     "time": lambda one: one.runs_s[0],
     "build": lambda one: one.build_s,
     "overhead": lambda one: one.overhead,
@@ -80,7 +80,7 @@ class WorkloadReadings:
                 return self._speedup(setting)
             case "remaining":
                 return self._over_baseline(setting, lambda base, mine: 100 * mine / base)
-        blocks = self._blocks(setting, _VALUES[term.name])
+        blocks = self._blocks(setting, VALUES[term.name])
         if not blocks:
             return f"{term.name} was not measured"
         return replace(Reading.over(blocks, _of(setting)), mean=fmean(blocks.values()))
@@ -99,8 +99,8 @@ class WorkloadReadings:
     def _over_baseline(
         self, setting: Mapping[str, str], ratio: Callable[[float, float], float]
     ) -> Reading | str:
-        base = self._blocks(self._settings[0], _VALUES["time"])
-        mine = self._blocks(setting, _VALUES["time"])
+        base = self._blocks(self._settings[0], VALUES["time"])
+        mine = self._blocks(setting, VALUES["time"])
         both = base.keys() & mine.keys()
         if not both:
             return "no block has it"

@@ -190,6 +190,11 @@ def test_what_workloads_refuse_at_once(
     ("name", "axes", "settings"),
     [
         ("tuning-fig3", {"placement": ("none", "sparse")}, 2),
+        (
+            "tuning-fig6j",
+            {"malloc": ("system", "tbbmalloc"), "dataset": ("runs", "sequential", "zipf")},
+            6,
+        ),
         ("tuning-fig7", {"index": ("art", "masstree", "btree", "skiplist")}, 4),
     ],
 )
@@ -214,6 +219,8 @@ def test_workloads_are_run_and_reported(
     said = capsys.readouterr()
     assert f"{settings} settings of 1 workload in each of 5 blocks" in said.err
     verdict = f"\nA, {one.workload.workloads[0]}: "
+    table, _, _ = said.out.partition("\nMachines\n")
+    assert " workload " in table and table.count("time(") == settings  # also what no claim names
     assert " records; r.json\n" in said.out and verdict in said.out
     assert max(map(len, said.out.splitlines())) <= 80
     assert run(["experiment", "report", name, path]) == 0

@@ -173,6 +173,15 @@ def test_a_claim_on_the_least_query_is_one_on_every_query() -> None:
     assert verdict.outcome is Outcome.NOT and verdict.reasons[0].endswith("(w q7)")
 
 
+def test_what_decides_comes_first_and_a_margin_is_said() -> None:
+    readings = {"a": over(1.0, 1.01, 0.99, 1.0, 1.02), "b": over(2.0, 2.1, 2.0, 2.1, 2.0)}
+    verdict = judge(parse_claim("b() > 1 and a() > 1"), lambda term: readings[term.name])
+    assert verdict.outcome is Outcome.NOT
+    first, second = verdict.reasons
+    assert first.startswith("did not hold: a() > 1: ") and first.endswith("so not 10% more")
+    assert second.startswith("held: b() > 1")
+
+
 def test_one_comparison_that_fails_fails_the_claim() -> None:
     good, bad = over(*[2.0] * 5, of="g"), over(*[0.5] * 5, of="b")
     assert outcome("g() > 1 and b() > 1 and n() > 1", g=good, b=bad, n="none") is Outcome.NOT

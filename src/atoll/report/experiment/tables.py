@@ -31,9 +31,11 @@ class Figure:
 
 
 def figures(experiment: Experiment, found: Sequence[Ours]) -> list[Figure]:
-    """Those of the paper first, then those of its claim; without what nobody has."""
+    """Those of the paper first, then those of its claim, then what else was measured; without what
+    nobody has."""
     units: dict[str, str] = {str(parse_term(p.term)): p.unit for p in experiment.published}
-    for term in terms_of(parse_claim(experiment.check.shape)):
+    of_claim = terms_of(parse_claim(experiment.check.shape))
+    for term in (*of_claim, *(term for ours in found for term in ours.more)):
         units.setdefault(str(term), _unit_of(term.name, units))
     measured = [engine for ours in found for engine in ours.readings]
     engines = dict.fromkeys([*(one.engine for one in experiment.published), *measured])
@@ -62,7 +64,8 @@ def side_by_side(experiment: Experiment, found: Sequence[Ours]) -> Table:
         for one in figures(experiment, found)
     ]
     ours = zip(names(found), found, strict=True)
-    columns = ("figure", "engine", "published", *(f"{name} {one.basis}" for name, one in ours))
+    who = "workload" if experiment.workload else "engine"
+    columns = ("figure", who, "published", *(f"{name} {one.basis}" for name, one in ours))
     return Table(f"{experiment.figure} of {experiment.paper} and ours", columns, rows)
 
 
