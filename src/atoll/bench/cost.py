@@ -106,6 +106,8 @@ def outlook(header: RunHeader, first: int, time_s: float | None, known: Known) -
             return f"{what}; the first block shows how many"
         return f"{what}: about {max(1, int(time_s / each))} ({known.source})"
     blocks = max(0, header.blocks_asked - first)
+    if not blocks:
+        return f"the file has its {plural(first, 'block')}; nothing is left to measure"
     what = f"{plural(deployments * blocks, 'deployment')} ({deployments} in each of "
     what += f"{plural(blocks, 'block')})"
     if each is None:

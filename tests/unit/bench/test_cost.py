@@ -102,6 +102,7 @@ def test_the_outlook_before_the_first_start() -> None:
     assert outlook(five, 3, None, nothing) == (
         "4 deployments (2 in each of 2 blocks); how long they take is known after the first block"
     )
+    assert outlook(five, 5, None, known) == "the file has its 5 blocks; nothing is left to measure"
     limited = header(blocks_asked=None)
     assert outlook(limited, 0, 3600.0, known) == (
         "2 deployments a block, as many blocks as fit into 60 min: about 30 (by 3 earlier passes "
