@@ -23,6 +23,7 @@ from atoll.experiments.claims import (
 from atoll.experiments.profile_readings import ProfileReadings
 from atoll.experiments.readings import BenchReadings
 from atoll.experiments.workload_readings import VALUES, WorkloadReadings
+from atoll.experiments.workload_settings import PAPER_ROWS
 from atoll.schema.experiment import Experiment
 from atoll.schema.profile import Profile
 from atoll.schema.summary import BenchSummary
@@ -73,7 +74,10 @@ def of_workloads(experiment: Experiment, found: WorkloadRuns, source: str) -> Ou
     readings = WorkloadReadings.by_workload(found)
     return Ours(
         machine=machine_line(found.machine),
-        size=", ".join(f"{name} with {records:,} records" for name, records in sizes.items()),
+        size=", ".join(
+            f"{name} with {records:,} records ({records / PAPER_ROWS[name]:.2g} of the paper's)"
+            for name, records in sizes.items()
+        ),
         source=source,
         readings=readings,
         warnings=(*_not_turned(experiment, found.settings[0]), *found.warnings),

@@ -29,7 +29,7 @@ from atoll.schema.workload import WorkloadName
 DATASETS = ("moving-cluster", "sequential", "runs", "zipf", "heavy-hitter")
 INDEXES = ("art", "masstree", "btree", "skiplist")
 ALL = "all"
-_ROWS = {"w1": 100_000_000, "w2": 100_000_000, "w3": 256_000_000, "w4": 256_000_000}  # section IV-B
+PAPER_ROWS = {"w1": 100_000_000, "w2": 100_000_000, "w3": 256_000_000, "w4": 256_000_000}  # IV-B
 
 Setting = Mapping[str, str]  # axis -> value
 
@@ -69,7 +69,7 @@ def runs_of(run: WorkloadRun, scale: WorkloadScale, settings: Settings) -> int:
 
 
 def records(workload: WorkloadName, part: float) -> int:
-    return max(1, round(part * _ROWS[workload]))
+    return max(1, round(part * PAPER_ROWS[workload]))
 
 
 def flags(
