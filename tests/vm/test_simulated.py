@@ -11,7 +11,6 @@ import pytest
 from tests.vm import native
 from tests.vm.guest import Guest
 
-PATTERNS = "cachesim-patterns"
 LINES_PER_MIB = (1 << 20) // 64
 TURNS = 4000  # of patterns.cpp
 ADDITIONS = 100_000
@@ -27,7 +26,7 @@ ADDITIONS_PER_QUANTUM = 67
 @pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
 def test_fills_are_those_of_arithmetic(guest: Guest, root: Path) -> None:
     """On milan2: two CPUs a chiplet, chiplets 0 to 3 on node 0."""
-    program = native.built(PATTERNS, f"native/tests/cachesim/{PATTERNS}")
+    program = native.built("cachesim-patterns", "native/tests/cachesim/cachesim-patterns")
     done = guest.run([program, "2", "3", "4", "8", "1"], timeout_s=80, cwd=str(root))
     assert done.returncode == 0, done.stderr
     found: dict[str, list[dict[str, Any]]] = {}
@@ -68,3 +67,23 @@ def test_fills_are_those_of_arithmetic(guest: Guest, root: Path) -> None:
 
     (off,) = found["off"]
     assert off["accesses"] == 0, off
+
+
+@pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
+def test_atoll_fills_shows_from_where_a_commands_lines_came(guest: Guest, root: Path) -> None:
+    fills = native.built("atoll-fills", "native/src/cachesim/atoll-fills")
+    sweep = native.built("cachesim-sweep", "native/tests/cachesim/cachesim-sweep")
+    done = guest.run([fills, "--", sweep, "2", "1", "40", "4"], timeout_s=60, cwd=str(root))
+    assert done.returncode == 0, done.stderr
+    words = [line.split() for line in done.stderr.splitlines()]
+    user = {
+        " ".join(each[1:3]): int(each[3]) for each in words if each[:1] == ["from"] and each[3:]
+    }
+    assert user["remote memory"] == pytest.approx(4 * 40 * LINES_PER_MIB, rel=NOISE), done.stderr
+    # All of it was for chiplet 1.
+    (chiplet,) = [each[3:] for each in words if each[:3] == ["to", "chiplet", "1"]]
+    assert int(chiplet[4]) > (1 - NOISE) * user["remote memory"], done.stderr
+
+    done = guest.run([fills, "--", "sh", "-c", "echo said; exit 7"], cwd=str(root))
+    assert (done.returncode, done.stdout) == (7, "said\n"), done.stderr
+    assert guest.run([fills, "--", "/nonexistent"], cwd=str(root)).returncode == 127

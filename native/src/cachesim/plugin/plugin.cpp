@@ -11,7 +11,7 @@
 // translations. The next one, on a vCPU's thread, has QEMU drop all translations (a reset, which
 // only a vCPU may ask for). From then on each memory access calls the simulation. A program that
 // sets `wanted` runs new code until it is counted, since a busy guest may have translated all that
-// it runs (native/tests/cachesim/guests/board_of_guest.hpp).
+// it runs (board_of_guest.hpp).
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "board_of_guest.hpp"
+#include "cachesim/board_of_guest.hpp"
 
 namespace {
 

@@ -1,4 +1,5 @@
-// The board of the guest that this program runs in (cachesim/board.hpp).
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+// The board of the guest that this program runs in (board.hpp).
 #pragma once
 
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "cachesim/board.hpp"
+#include "board.hpp"
 
 namespace atl::cachesim {
 
