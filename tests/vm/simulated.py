@@ -14,6 +14,11 @@ QUANTUM_CYCLES = 10_000
 HIDDEN = ("erms", "fsrm")
 
 
+def plugin() -> str:
+    """Its path; it is built if need be. Raises NoImage."""
+    return native.built("atoll-cachesim-plugin", "native/src/cachesim/libatoll-cachesim-plugin.so")
+
+
 def arguments(topology: Topology, quantum: int, folder: Path) -> list[str]:
     """Builds the plugin if need be, and writes its files into the guest's folder.
 
@@ -23,11 +28,8 @@ def arguments(topology: Topology, quantum: int, folder: Path) -> list[str]:
     machine.write_text(caches.describe(topology, quantum))
     board.write_bytes(bytes(BOARD_BYTES))
     quoted = {name: str(path).replace(",", ",,") for name, path in (("m", machine), ("b", board))}
-    plugin = native.built(
-        "atoll-cachesim-plugin", "native/src/cachesim/libatoll-cachesim-plugin.so"
-    )
     return [
-        *("-plugin", f"{plugin},machine={quoted['m']},board={quoted['b']}"),
+        *("-plugin", f"{plugin()},machine={quoted['m']},board={quoted['b']}"),
         "-object",
         f"memory-backend-file,id=board,share=on,size={BOARD_BYTES},mem-path={quoted['b']}",
         *("-device", "ivshmem-plain,memdev=board"),

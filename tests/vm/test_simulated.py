@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.vm import native
+from tests.vm import caches, image, native, simulated, topology
 from tests.vm.guest import Guest
 
 LINES_PER_MIB = (1 << 20) // 64
@@ -87,3 +88,31 @@ def test_atoll_fills_shows_from_where_a_commands_lines_came(guest: Guest, root: 
     done = guest.run([fills, "--", "sh", "-c", "echo said; exit 7"], cwd=str(root))
     assert (done.returncode, done.stdout) == (7, "said\n"), done.stderr
     assert guest.run([fills, "--", "/nonexistent"], cwd=str(root)).returncode == 127
+
+
+MILAN2 = caches.describe(topology.load("milan2"), quantum=1000)  # 16 CPUs
+
+
+@pytest.mark.parametrize(
+    ("machine", "cpus", "board_bytes", "more", "said"),
+    [
+        ("", 16, 1 << 20, "", "lacks 'l1'"),
+        ("l1 64 8\nl2 100 8\n", 16, 1 << 20, "", "line 2: sets: wants a power of two"),
+        (MILAN2, 2, 1 << 20, "", "machine: has another number of CPUs than QEMU's machine"),
+        (MILAN2, 16, 4096, "", "board: wants a file of 1 MiB"),
+        (MILAN2, 16, 1 << 20, ",machine=/nonexistent", "/nonexistent: cannot be read"),
+        (MILAN2, 16, 1 << 20, ",colour=red", "no such option; there are machine= and board="),
+    ],
+)
+def test_the_plugin_says_in_a_line_why_it_cannot_be_used(
+    tmp_path: Path, machine: str, cpus: int, board_bytes: int, more: str, said: str
+) -> None:
+    described, board = tmp_path / "machine", tmp_path / "board"
+    described.write_text(machine)
+    board.write_bytes(bytes(board_bytes))
+    argv = [*image.ensure().qemu_argv(), "-accel", "tcg", "-smp", str(cpus), "-S"]
+    argv += ["-plugin", f"{simulated.plugin()},machine={described},board={board}{more}"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("atoll-cachesim: ")]
+    assert line.endswith(said), line

@@ -20,6 +20,8 @@ class CachesimFills : public testing::Test {
   // Of CPU 1, on chiplet 0 of node 0: chiplets 0 to 3 of nodes 0, 0, 1, 1.
   void count_some() {
     std::uint64_t* const row = board_->row(1, kUser);
+    row[kInstructions] += 9000;
+    row[kStalls] += 700;
     row[kLoads] += 1000;
     row[kStores] += 500;
     row[kL2Hits] += 40;
@@ -56,6 +58,8 @@ TEST_F(CachesimFills, TheTableSaysThatItIsSimulated) {
   count_some();
   EXPECT_EQ(table(fills_of(*board_)),
             "simulated                          user   share         kernel\n"
+            "instructions                       9000                      0\n"
+            "stall cycles                        700                      0\n"
             "accesses                           1500                      0\n"
             "L2 hits                              40                      0\n"
             "written back                         15                      0\n"

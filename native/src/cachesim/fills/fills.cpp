@@ -20,10 +20,9 @@ constexpr Line kSourceLines[] = {
     {"remote memory", &Fills::remote_memory},
 };
 constexpr Line kOtherLines[] = {
-    {"accesses", &Fills::accesses},
-    {"L2 hits", &Fills::l2_hits},
-    {"written back", &Fills::written_back},
-    {"taken away", &Fills::taken_away},
+    {"instructions", &Fills::instructions}, {"stall cycles", &Fills::stalls},
+    {"accesses", &Fills::accesses},         {"L2 hits", &Fills::l2_hits},
+    {"written back", &Fills::written_back}, {"taken away", &Fills::taken_away},
 };
 
 template <typename Visit>
@@ -43,6 +42,8 @@ Fills sum(const std::vector<Fills>& all) {
 void add_row(Fills& fills, const Board& board, unsigned chiplet, const std::uint64_t* row) {
   const unsigned node = board.node_of_chiplet[chiplet];
   const unsigned memory = kFirstChiplet + board.chiplets;
+  fills.instructions += row[kInstructions];
+  fills.stalls += row[kStalls];
   fills.accesses += row[kLoads] + row[kStores];
   fills.l2_hits += row[kL2Hits];
   fills.taken_away += row[kTakenAway];

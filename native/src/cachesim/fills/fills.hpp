@@ -12,6 +12,8 @@
 namespace atl::cachesim {
 
 struct Fills {
+  std::uint64_t instructions = 0;
+  std::uint64_t stalls = 0;  // cycles
   std::uint64_t accesses = 0;
   std::uint64_t l2_hits = 0;
   std::uint64_t own_l3 = 0;

@@ -33,6 +33,7 @@ int run(char** command) {
   const bool was_counting = board.counting.load() != 0;
   if (!was_counting) count(board, true);
   const FillsOfChiplets before = fills_of(board);
+  const std::uint64_t lost_before = board.lost_patience.load();
   // The terminal's Ctrl-C is the command's, as with time(1).
   const auto interrupt = signal(SIGINT, SIG_IGN), quit = signal(SIGQUIT, SIG_IGN);
   const pid_t child = fork();
@@ -47,9 +48,11 @@ int run(char** command) {
     }
   }
   const FillsOfChiplets after = fills_of(board);
+  const std::uint64_t lost = board.lost_patience.load() - lost_before;
   if (!was_counting) count(board, false);
   if (child < 0) throw std::runtime_error("cannot fork");
-  std::fputs(("\n" + table(difference(before, after))).c_str(), stderr);
+  std::fprintf(stderr, "\n%s\nwaits for the slowest CPU that were given up: %llu\n",
+               table(difference(before, after)).c_str(), static_cast<unsigned long long>(lost));
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
