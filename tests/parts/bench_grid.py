@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from atoll.bench.axes import Grid, make_grid, parse_axis
 from atoll.bench.entrants import make_entrants
 from atoll.bench.results import Results
+from atoll.schema.plan import EngineTraits
 from atoll.schema.results import AxisValues
 from tests.parts.bench import SPARK_TRAITS, header, lines, results
 from tests.parts.bench_plans import machine
@@ -14,11 +17,14 @@ def grid(*texts: str, product: bool = False) -> Grid:
     return make_grid(map(parse_axis, texts), product=product)
 
 
-def measured(given: Grid, seconds: dict[str, float], blocks: int = 6) -> Results:
+def measured(
+    given: Grid,
+    seconds: dict[str, float],
+    blocks: int = 6,
+    engines: Sequence[EngineTraits] = (SPARK_TRAITS,),
+) -> Results:
     """`seconds`: label -> time of its q1; others take 1 s."""
-    entrants, notes = make_entrants(
-        machine(), [SPARK_TRAITS], (), given, knobs={"swappiness": "60"}
-    )
+    entrants, notes = make_entrants(machine(), list(engines), (), given, knobs={"swappiness": "60"})
     axes = tuple(AxisValues(name=axis.name, values=axis.values) for axis in given.varied)
     head = header(*entrants, axes=axes, notes=notes)
     base = {one.label: seconds.get(one.label, 1.0) for one in entrants}

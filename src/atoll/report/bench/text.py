@@ -86,34 +86,20 @@ def _drawn(table: Table, words: tuple[str, ...]) -> Group:
 
 
 def _axis(axis: AxisSummary) -> Group:
-    """The values keep their width; a long label is cut, since the table above has it too."""
-    loaded = axis.name == "streams"
+    """Without the entrant where the columns before it name it. The page has p90 too."""
+    loaded, several = axis.name == "streams", len(axis.series) > 1
     what = "queries per second of the whole pass" if loaded else "geometric mean over the queries"
-    shown = grid()
-    named = len(axis.series) > 1
-    if named:
-        shown.add_column("with", no_wrap=True, min_width=8)
-    shown.add_column("", no_wrap=True, min_width=max(map(len, _values(axis))))
-    if loaded:  # in place of the entrant, whom the value names; the page has p90 too
-        for name, width in (("queries/s", 9), ("p50", 6), ("p99", 6)):
-            shown.add_column(name, no_wrap=True, min_width=width, justify="right")
-    else:
-        shown.add_column("entrant", no_wrap=True, overflow="ellipsis")
-    shown.add_column("over" if loaded else "speed-up", no_wrap=True, min_width=8, justify="right")
-    shown.add_column("interval", no_wrap=True, min_width=12)
-    shown.add_column("", no_wrap=True, min_width=13)
+    rows: list[Row] = []
     for row in tables.axis_table(axis).rows:
         load = row[-len(tables.LOAD_COLUMNS) :] if loaded else ()
         *first, value, label, ratio, interval, _, verdict = row[: len(row) - len(load)]
-        word = Text(_SHORT.get(verdict, verdict), _STYLES.get(verdict, ""))
-        shown_load = [*load[:2], load[-1]] if load else [label]
-        cells = (*first, value, *shown_load, ratio.split(" ")[0], interval)
-        shown.add_row(*map(Text, cells), word)
-    return titled(f"By {axis.name}, {what}", shown)
-
-
-def _values(axis: AxisSummary) -> list[str]:
-    return [point.value for series in axis.series for point in series.points]
+        of = (*load[:2], load[-1]) if load else () if several else (label,)
+        word = _SHORT.get(verdict, verdict)
+        rows.append((*first, value, *of, ratio.split(" ")[0], interval, word))
+    who = () if several else ("entrant",)
+    middle = ("queries/s", "p50", "p99", "over") if loaded else (*who, "speed-up")
+    columns = (*(("with",) if several else ()), "", *middle, "interval", "")
+    return _drawn(Table(f"By {axis.name}, {what}", columns, rows), ("with", "entrant", ""))
 
 
 def _steps(decomposition: Decomposition) -> Group:
@@ -136,14 +122,15 @@ def _figures(summary: BenchSummary) -> Fitted:
     compared = any(entrant.speedups for entrant in summary.entrants)
     over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
     ratios = (over, f"{verdicts.confidence(summary)} interval") if compared else ()
+    several = len({entrant.engine for entrant in summary.entrants}) > 1
     rows: list[Row] = []
     for query in (*summary.queries, *verdicts.wholes(summary), "geomean"):
         name = "queries/s" if query == "throughput" else query
         for entrant in summary.entrants:
             times = verdicts.times_of(entrant, query)
             speedup = verdicts.speedup_of(entrant, query)
-            if times is None and speedup is None:
-                continue
+            if times is None and speedup is None and not (several and query == "geomean"):
+                continue  # but the reference of each engine tells whose the lines below are
             verdict = speedup.verdict if speedup else ""
             flag = " ⚑" if times and times.outlier_blocks else ""
             shown = (

@@ -17,7 +17,7 @@ from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
 from atoll.report.svg.elements import inline
 from atoll.schema.summary import BenchSummary
-from tests.parts.bench import results
+from tests.parts.bench import DUCKDB_TRAITS, SPARK_TRAITS, results
 from tests.parts.bench_grid import MEASURED, grid, measured
 
 SUMMARY = summarise(MEASURED)
@@ -116,6 +116,16 @@ def test_labels_are_cut_and_no_number_is() -> None:
     assert re.search(r"^ +…\S*thp=never +\S+ m?s +\S+× +\S+ to \S+ ", figures, re.MULTILINE)
     assert "…" in figures and not re.search(r"\d…", text)
     assert "spark/wim/malloc=tbbmalloc/thp=never " in printed(width=130, summary=summary)
+
+
+def test_of_two_engines_every_number_has_its_engine_in_80_columns() -> None:
+    product = grid("malloc=system,tbbmalloc", "thp=system,never", product=True)
+    both = measured(product, {}, engines=(SPARK_TRAITS, DUCKDB_TRAITS))
+    text = printed(summary=summarise(both))
+    by_malloc = text.partition("By malloc")[2]
+    assert re.search(r"^duckdb, thp=never +tbbmalloc +\S+× +\S+ to \S+ ", by_malloc, re.MULTILINE)
+    geomean = text.partition("\ngeomean ")[2].partition("A speed-up is")[0]
+    assert geomean.index("spark/wim") < geomean.index("duckdb/wim")
 
 
 def test_policies_alone_have_no_section_of_their_own() -> None:
