@@ -1,4 +1,4 @@
-// When spinning is worth it, and how. Each use is bounded to less than 2 us.
+// When spinning is worth it, and how. Each use is bounded.
 #pragma once
 
 namespace atl::runtime {
