@@ -167,10 +167,14 @@ Groups count_fast(Team& team, std::span<const Record> records, std::size_t group
     Counting& counting = *own;
     for (const Record& record : records.subspan(first, last - first)) counting.add(record.key);
   });
+  std::vector<Counting*> counted;
   std::vector<Partitions*> written;
   locals.for_each([&](Counting& own) {
-    own.flush();
+    counted.push_back(&own);
     written.push_back(&own.partitions);
+  });
+  team.pieces(counted.size(), 1, [&](std::size_t first, std::size_t last) {
+    for (std::size_t at = first; at < last; ++at) counted[at]->flush();
   });
   return answer_partitions(team, written, groups, answer_counts);
 }
