@@ -345,7 +345,7 @@ long leaves(int depth) {
 // thief takes half of what it finds, so one tree has few steals: too few to compare distances.
 void steals() {
   constexpr int kPieces = 40;
-  constexpr int kTrees = 40;
+  constexpr int kTrees = 100;
   atl::Runtime runtime;
   std::cout << "said cores " << joined(runtime.cores()) << '\n';
   const auto deadline = Clock::now() + kPatience;
