@@ -173,13 +173,13 @@ class Guest:
     def give_up(self, why: str) -> NoReturn:
         """Switch off a guest that does not do what it should. Raises GuestDied: in its first line
         `why` and what the OOM killer ended, then what memory there is and where in the
-        kernel each process waits. KernelStuck, if that is an RCU grace period."""
+        kernel each process waits. KernelStuck, if a timer was lost there."""
         running = self._qemu()
         running.tell(time.monotonic() + TELL_TIMEOUT_S)
         lines = [f"guest {self.topology.name}: lost: {why}", *running.out_of_memory()]
         said = "; ".join(lines) + "\n" + running.told()
         self.close()
-        raise KernelStuck(said) if STUCK in said else GuestDied(said)
+        raise KernelStuck(said) if STUCK.search(said) else GuestDied(said)
 
     def output(self, number: int, kind: str) -> Output:
         """The command's stdout (`out`) or stderr (`err`), from its beginning."""

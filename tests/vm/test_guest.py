@@ -17,7 +17,6 @@ import pytest
 from tests.vm.__main__ import EXIT_BOOT_FAILED
 from tests.vm.conftest import TRIES, Note
 from tests.vm.guest import Guest
-from tests.vm.qemu import STUCK
 
 in_milan2 = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
 TOOL = [sys.executable, "-m", "tests.vm"]
@@ -126,18 +125,20 @@ def test_the_next_test_gets_a_fresh_boot(root: Path, tmp_path: Path) -> None:
 import pytest
 
 pytestmark = pytest.mark.parametrize("guest", [{_one_cpu(tmp_path)!r}], indirect=True)
-times = []
+times = {{}}
+WORDS = ("__wait_rcu_gp+0x1/0x2", "7 (subject) thread 9\\n[<0>] hrtimer_nanosleep+0x1/0x2")
 
 
 def test_one(guest):
     guest.give_up("it hangs")
 
 
-def test_other(guest):
-    times.append(guest.run(["echo", "up"]).stdout)
-    if len(times) == 1:
-        guest.give_up("{STUCK}0x13e/0x140")
-    assert times == ["up\\n", "up\\n"]
+@pytest.mark.parametrize("where", WORDS, ids=["rcu", "nap"])
+def test_other(guest, where):
+    times.setdefault(where, []).append(guest.run(["echo", "up"]).stdout)
+    if len(times[where]) == 1:
+        guest.give_up(where)
+    assert times[where] == ["up\\n", "up\\n"]
 """
     )
     done = subprocess.run(
@@ -146,14 +147,15 @@ def test_other(guest):
         capture_output=True,
         text=True,
     )
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
     assert "GUEST LOST at test_one" in done.stdout
-    assert "GUEST LOST at test_other" in done.stdout
+    for where in ("rcu", "nap"):
+        assert re.search(rf"GUEST LOST at test_other\[.*{where}.*\], which", done.stdout)
     assert "GuestDied: guest one: lost: it hangs\n" in done.stdout
     assert "Node 0 " in done.stdout
     assert re.search(r"\(busybox\) thread \d+\n.*\[<0>\] \w+", done.stdout)
     # A boot may have been retried, as anywhere.
-    assert re.search(r"guest: 3 boots, \d+ boots retried, 0 boots given up, 2 lost", done.stdout)
+    assert re.search(r"guest: 4 boots, \d+ boots retried, 0 boots given up, 3 lost", done.stdout)
 
 
 # ---- the tool ------------------------------------------------------------------------------------
