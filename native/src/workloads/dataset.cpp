@@ -4,6 +4,11 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "hash.hpp"
 
@@ -119,11 +124,47 @@ template <class Key>
 }
 #endif
 
+// The same past the caches, so that the lines that it writes are not read first. Made in parts,
+// which the compiler keeps in registers.
+#if defined(__x86_64__)
+template <class Key>
+[[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] void stream_wide(const Stream& values,
+                                                                             std::uint64_t first,
+                                                                             std::span<Record> out,
+                                                                             const Key& key_of) {
+  constexpr std::size_t kLine = 64 / sizeof(Record);
+  constexpr std::size_t kPart = 16 * kLine;
+  const std::size_t begin = reinterpret_cast<std::uintptr_t>(out.data()) / sizeof(Record);
+  std::size_t at = std::min((kLine - begin % kLine) % kLine, out.size());
+  fill_all(values, first, out.first(at), key_of);
+  for (; out.size() - at >= kPart; at += kPart) {
+    alignas(64) Record part[kPart];
+    fill_all(values, first + at, std::span(part), key_of);
+    for (std::size_t line = 0; line < kPart; line += kLine) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(&out[at + line]),
+                          _mm512_load_si512(part + line));
+    }
+  }
+  fill_all(values, first + at, out.subspan(at), key_of);
+  _mm_sfence();  // such stores are not ordered before what the caller writes next
+}
+#endif
+
+// `out` stays in a cache.
+template <class Key>
+void fill_near(std::uint64_t seed, std::uint64_t first, std::span<Record> out, const Key& key_of) {
+  const Stream values(seed, kValueStream);
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512dq")) return fill_wide(values, first, out, key_of);
+#endif
+  fill_all(values, first, out, key_of);
+}
+
 template <class Key>
 void fill_with(std::uint64_t seed, std::uint64_t first, std::span<Record> out, const Key& key_of) {
   const Stream values(seed, kValueStream);
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq")) return fill_wide(values, first, out, key_of);
+  if (__builtin_cpu_supports("avx512dq")) return stream_wide(values, first, out, key_of);
 #endif
   fill_all(values, first, out, key_of);
 }
@@ -144,7 +185,7 @@ void fill_zipf(const DataSpec& spec, std::uint64_t first, std::span<Record> out)
   constexpr std::size_t kPart = 512;  // stays in the L1 cache for the second look
   for (; !out.empty(); out = out.subspan(std::min(kPart, out.size()))) {
     const std::span<Record> part = out.first(std::min(kPart, out.size()));
-    fill_with(spec.seed, first, part, [=](std::uint64_t i) {
+    fill_near(spec.seed, first, part, [=](std::uint64_t i) {
       const Zipf::Draw draw = zipf.draw(draws.at(i));
       return draw.sure ? draw.key : kUnsure;
     });

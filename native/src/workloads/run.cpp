@@ -74,12 +74,18 @@ void spread(std::span<Record> rows, std::uint64_t key_step) {
   for (Record& row : rows) row.key *= static_cast<std::int64_t>(key_step);
 }
 
+// In the paper the system decides.
+Pages pages_of(const Options& options) {
+  return options.variant == Variant::kFast ? Pages::kHuge : Pages::kDefault;
+}
+
 // The input: each thread touches and makes the part that it will read, so that the pages lie near
 // it.
 template <class Team>
 struct Input {
   Input(Team& team, const Options& options)
-      : records(options.data.records), keys(joins(options.workload) ? options.data.groups : 0) {
+      : records(options.data.records, pages_of(options)),
+        keys(joins(options.workload) ? options.data.groups : 0, pages_of(options)) {
     for (const Rows* const rows : {&records, &keys}) {
       team.shares(rows->size(),
                   [&](std::size_t first, std::size_t last) { rows->touch(first, last); });
