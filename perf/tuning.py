@@ -8,7 +8,7 @@ rows. Every answer of every run is compared. W1 is also asked for data with one 
 for keys that lie far apart: a join by an array of keys, which DuckDB has too, is then not possible.
 
 Data are made into memory that is there, so the peer is the bandwidth at which `atoll measure` finds
-that the same CPUs write or copy; a copied byte counts twice, as in STREAM.
+that the same CPUs write, by stores of either kind.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from perf.tuning_peers import NAMES, Peer, peers_python
 ROUNDS = 9
 TARGET = 1.5
 DATA_TARGET = 0.8
-WRITES = ("write", "write, streaming")
 WRITTEN_BYTES = 512 << 20
 WRITING_S = 0.2
 SCHEDULERS = ("plain", "atoll")
@@ -138,7 +137,7 @@ def _compare(
 
 
 def _compare_making(threads: int) -> None:
-    """Each data set beside writes and copies, as seconds a gigabyte."""
+    """Each data set beside writes, as seconds a gigabyte."""
 
     def made(dataset: str) -> float:
         case = Case("data", "w2", ("--dataset", dataset), "", "")
@@ -147,13 +146,13 @@ def _compare_making(threads: int) -> None:
 
     with Probe(LocalHost(), find_probe()) as probe:
 
-        def moved(op: Literal["write", "copy"], store: Literal["temporal", "streaming"]) -> float:
+        def written(store: Literal["temporal", "streaming"]) -> float:
             answer = probe.ask(
                 Move(
                     cpus=tuple(sorted(os.sched_getaffinity(0))),
                     node=None,
                     bytes=WRITTEN_BYTES,
-                    op=op,
+                    op="write",
                     store=store,
                     budget_s=WRITING_S,
                 ),
@@ -164,15 +163,13 @@ def _compare_making(threads: int) -> None:
             return 1 / float(np.median(answer.gbs))
 
         streams: dict[str, Callable[[], float]] = {
-            "write": lambda: moved("write", "temporal"),
-            "write, streaming": lambda: moved("write", "streaming"),
-            "copy": lambda: moved("copy", "temporal"),
-            "copy, streaming": lambda: moved("copy", "streaming"),
+            "write": lambda: written("temporal"),
+            "write, streaming": lambda: written("streaming"),
         }
         subjects = dict(streams)
         subjects |= {dataset: partial(made, dataset) for dataset in DATASETS}
         seconds = interleave(subjects, rounds=ROUNDS, warmup=1)
-    stream = min((seconds[name] for name in WRITES), key=lambda one: float(np.median(one)))
+    stream = min((seconds[name] for name in streams), key=lambda one: float(np.median(one)))
     for name in streams:
         note(f"data: {name} takes {median(seconds[name])} s/GB, {threads} threads, {ROUNDS} rounds")
     for dataset in DATASETS:

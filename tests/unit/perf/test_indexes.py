@@ -12,7 +12,7 @@ from perf.harness import WrongAnswer
 FOUND = ["art", "art-fast", "btree", "btree-fast", "congee", "absl::btree"]
 
 
-def said(lookup_ns: float, rows: int = 5) -> str:
+def said(lookup_ns: float, rows: int = indexes.PROBES) -> str:
     return json.dumps({"build_s": 0.1, "lookup_ns": lookup_ns, "answer": [rows, 7, 8]})
 
 
@@ -30,9 +30,16 @@ def test_an_index_is_compared_with_the_best_of_its_kind(
     assert "zipf art-fast over congee: 0.05 [0.05, 0.05]" in lines
 
 
+def test_a_key_that_is_not_found_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "_asked", lambda name, *_: said(1.0, rows=indexes.PROBES - 1))
+    with pytest.raises(WrongAnswer, match="art on zipf"):
+        indexes.compare_on("zipf", FOUND)
+
+
 def test_another_answer_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = json.dumps({"lookup_ns": 1.0, "answer": [indexes.PROBES, 7, 9]})
     monkeypatch.setattr(
-        indexes, "_asked", lambda name, *_: said(1.0, rows=6 if name == "congee" else 5)
+        indexes, "_asked", lambda name, *_: other if name == "congee" else said(1.0)
     )
     with pytest.raises(WrongAnswer, match="congee on zipf"):
         indexes.compare_on("zipf", FOUND)
