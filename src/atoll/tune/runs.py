@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -92,15 +93,14 @@ class CommandRuns:
 
     def end(self) -> None:
         with shielded():
-            try:
+            # It may have been killed, or be stopped.
+            with contextlib.suppress(EOFError, BrokenPipeError, TimeoutError):
                 self._runner.send("{}")
                 # An answer to the interrupted run comes first.
                 while self._runner.receive(timeout_s=_ANSWER_S) != "{}":
                     pass
-                self._runner.close()
-            except (EOFError, BrokenPipeError, TimeoutError):  # it was killed, or is stopped
-                self._runner.close()
-                end_descendants(self._not_ours)
+            self._runner.close()
+            end_descendants(self._not_ours)  # also a runner that outlives its guard
             become_subreaper(wanted=False)
 
     def _said(self) -> str:

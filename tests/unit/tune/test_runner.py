@@ -189,6 +189,19 @@ def test_the_end_of_the_runner_alone_leaves_nothing_running(
         before.wait()
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_no_runner_is_left_that_outlives_its_guard(killed: bool, tmp_path: Path) -> None:
+    """At its end it looks whether switches are turned, for longer than the guard is waited for."""
+    runs = CommandRuns(LocalHost(), ["true"], stdin=EMPTY, knobs_folder=str(tmp_path))
+    runs.run(Recipe(), limit_s=5)
+    guard, runner = guard_and_runner(os.getpid())
+    if killed:
+        os.kill(guard, signal.SIGKILL)
+    runs.run(Recipe(), limit_s=5)
+    runs.end()
+    assert not Path(f"/proc/{runner}").exists()
+
+
 def guard_and_runner(tune: int) -> tuple[int, int]:
     (guard,) = [pid for pid in children(tune) if is_runner(pid)]
     (runner,) = children(guard)
