@@ -120,7 +120,7 @@ def test_the_plan_that_keeps_the_gain_is_always_written(
     name = path.name if "-o" in options else str(path)
     assert (f"plan: {name}" in said.err) == ("--json" in options)
     if "--json" not in options:
-        assert f"To keep it: atoll up {name}" in " ".join(said.out.split())
+        assert f"\nTo keep it: atoll up {name}\n" in said.out
 
 
 @pytest.mark.parametrize("runs", [1, 3, 12])

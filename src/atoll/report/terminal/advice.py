@@ -30,6 +30,7 @@ def advice_text(advice: Advice, *, width: int, colour: bool) -> str:
     parts = [
         textwrap.fill(heading, width),
         printed(rows, width=width, colour=colour).rstrip("\n"),
+        *([f"To follow it for this program: {_command(advice)}"] if advice.prefix else []),
         *(_wrapped(text, width) for text in _follow(advice)),
         _wrapped(_preload(advice), width),
         _wrapped(_allocators(advice), width),
@@ -79,11 +80,8 @@ def _cited(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
 
 
 def _follow(advice: Advice) -> list[str]:
-    lines = []
     advised = [line for line in advice.lines if not line.leaves]
-    if advice.prefix:
-        lines.append(f"To follow it for this program: {_command(advice)}")
-    lines += [
+    lines = [
         f"{line.tuner}: {line.apply} (undo: {line.undo})"
         for line in advised
         if line.supported in (Supported.ROOT, Supported.REBOOT)

@@ -16,8 +16,8 @@ _NOTHING = "there is nothing to vary here"
 
 
 def tuning_text(found: Tuning, *, width: int, colour: bool, follow: str = "") -> str:
-    """The table of effects, the decision, and how to follow it. `follow`: the command that starts
-    an engine by its plan."""
+    """The table of effects, the decision, and how to follow it, by a command in one line. `follow`:
+    the command that starts an engine by its plan."""
     ran = ", ".join(filter(None, (shlex.join(found.command), found.suite)))
     parts = [textwrap.fill(f"{ran}: {found.metric}", width)]
     if found.effects or found.dropped:
@@ -27,7 +27,8 @@ def tuning_text(found: Tuning, *, width: int, colour: bool, follow: str = "") ->
         for one in (*found.effects, *found.dropped):
             rows.add_row(*_cells(one))
         parts.append(printed(rows, width=width, colour=colour).rstrip("\n"))
-    parts += [_wrapped(text, width) for text in _said(found, follow)]
+    parts += [_wrapped(_decision(found), width), *_kept(found, follow)]
+    parts += [_wrapped(text, width) for text in _said(found)]
     return "\n".join(parts) + "\n"
 
 
@@ -57,14 +58,17 @@ def _ratio(value: float) -> str:
     return f"{value:.3f}" if 0.95 < value < 1.05 else f"{value:.2f}"
 
 
-def _said(found: Tuning, follow: str) -> list[str]:
-    said = [_decision(found)]
-    if found.needs_plan:
-        said.append(f"To keep it: {follow}")
-    elif found.prefix and found.suite:
-        said.append(f"To keep it: {shlex.join(found.command)} {found.prefix}")
-    elif found.prefix:
-        said.append(f"To keep it: {line(found.command, found.prefix)}")
+def _kept(found: Tuning, follow: str) -> list[str]:
+    if not found.needs_plan:
+        if not found.prefix:
+            return []
+        engine = f"{shlex.join(found.command)} {found.prefix}"
+        follow = engine if found.suite else line(found.command, found.prefix)
+    return [f"To keep it: {follow}"]
+
+
+def _said(found: Tuning) -> list[str]:
+    said = []
     if found.knobs:
         asked = " ".join(f"{name}={value}" for name, value in found.knobs.items())
         said.append(f"For the whole system: atoll apply {asked} (undo: atoll undo --all)")

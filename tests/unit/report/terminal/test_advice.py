@@ -39,7 +39,7 @@ _PREFIX = "OMP_PLACES=cores OMP_PROC_BIND=spread atoll-exec -i 0-1 --"
         ),
     ],
 )
-def test_what_to_type(kind: SubjectKind, name: str, line: str) -> None:
+def test_what_to_type_in_one_line(kind: SubjectKind, name: str, line: str) -> None:
     subject = parts.subject(parts.TWO, kind=kind, name=name)
     made = advise(parts.situation(parts.TWO, subject), kernel="6.12", mallocs={})
-    assert line in advice_text(made, width=200, colour=False).splitlines()
+    assert line in advice_text(made, width=60, colour=False).splitlines()

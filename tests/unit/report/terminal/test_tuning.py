@@ -93,8 +93,9 @@ def test_an_engine_is_kept_by_the_options_of_up_or_by_a_plan() -> None:
     assert text.startswith("atoll up duckdb, tpch SF 1, 22 queries in 1 stream: time\n")
     assert "To keep it: atoll up duckdb --malloc tbbmalloc\n" in text
     by_plan = found.model_copy(update=engine | {"prefix": ""})
-    text = tuning_text(by_plan, width=80, colour=False, follow="atoll up plan.json")
-    assert "To keep it: atoll up plan.json\n" in text
+    follow = f"atoll up /nowhere/{'folder/' * 9}plan.json"
+    text = tuning_text(by_plan, width=80, colour=False, follow=follow)
+    assert f"To keep it: {follow}\n" in text  # in one line, for copying
 
 
 @pytest.mark.parametrize(
