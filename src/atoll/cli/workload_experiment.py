@@ -61,7 +61,9 @@ def run_workloads(
     if not resume:
         require_new(path)
     if within_s is None:
-        print(f"atoll: {_cost(run, scale, settings)}", file=sys.stderr)
+        first = earlier.runs[-1].block + 1 if earlier else 0
+        left = scale.model_copy(update={"blocks": max(0, scale.blocks - first)})
+        print(f"atoll: {_cost(run, left, settings)}", file=sys.stderr)
     refuse_unwritable(str(path))
 
     def keep(found: WorkloadRuns) -> None:
@@ -107,6 +109,8 @@ def workloads_here(experiment: Experiment, run: WorkloadRun, machine: Machine) -
 
 
 def _cost(run: WorkloadRun, scale: WorkloadScale, settings: Settings) -> str:
+    if not scale.blocks:
+        return "the file has all blocks; nothing is left to measure"
     return (
         f"{plural(len(settings.all), 'setting')} of {plural(len(run.workloads), 'workload')} in "
         f"each of {plural(scale.blocks, 'block')}, by our guess about "

@@ -19,6 +19,7 @@ from atoll.knobs.journal import JournalFolder
 from atoll.plan.identity import machine_id
 from atoll.probing.workload import run_workload
 from atoll.schema.base import parse
+from atoll.schema.cpulist import format_cpulist
 from atoll.schema.experiment import WorkloadRun
 from atoll.schema.machine import Machine
 from atoll.schema.text import plural
@@ -98,9 +99,11 @@ def resumable(
     UsageError."""
     found = read_runs(path)
     there = {one.result.workload: one.result.records for one in found.runs}
+    then = format_cpulist(found.machine.allowed.pus)
     require_same(
         str(path),
         ("machine", machine_id(found.machine), machine_id(machine)),
+        ("allowed CPUs", then, format_cpulist(machine.allowed.pus)),
         ("settings", [*found.settings], [dict(one) for one in settings.all]),
         ("records", there, {name: records(name, part) for name in run.workloads}),
     )

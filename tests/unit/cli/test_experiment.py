@@ -229,6 +229,10 @@ def test_workloads_are_run_and_reported(
     page = tmp_path / "r.html"
     assert run(["experiment", "report", name, path, "-o", str(page)]) == 0
     assert "<!doctype html>" in page.read_text()
+    done = Path(path).read_bytes()
+    again = ["experiment", "run", name, "--scale", "smoke", "-o", path, "--resume"]
+    assert run(again) in (0, 1) and Path(path).read_bytes() == done
+    assert "nothing is left to measure" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -27,7 +27,7 @@ from atoll.schema.experiment import Experiment, WorkloadRun, WorkloadScale
 from atoll.schema.plan import EngineTraits
 from atoll.schema.workload import SettingRun, WorkloadAnswer, WorkloadResult, WorkloadRuns
 from tests.parts.fake_host import FakeHost
-from tests.parts.machines import NodeShape, build
+from tests.parts.machines import NodeShape, build, restrict
 
 TWO_CORES = build([[NodeShape(rest=2)]])
 LARGE = build([[NodeShape(chiplets=(4, 4), memory_gib=128)]] * 4)
@@ -334,6 +334,7 @@ def test_only_the_same_runs_are_resumed(tmp_path: Path, started: Started) -> Non
     assert resumable(path, chosen, TWO_CORES, settings, 1e-6) == found  # 100 records
     others = make_settings(run({"malloc": ("system", "tcmalloc")}), TWO_CORES, ALL)
     for machine, now, part, what in (
+        (restrict(TWO_CORES, pus=[0]), settings, 1e-6, "allowed CPUs"),
         (TWO_CORES, settings, 1e-5, "records"),
         (TWO_CORES, others, 1e-6, "settings"),
         (LARGE, settings, 1e-6, "machine"),
