@@ -45,7 +45,8 @@ struct DataSpec {
   std::uint64_t seed;
 };
 
-// Writes the records from `first` on.
+// Writes the records from `first` on. `out` begins at a multiple of 16 bytes, as memory from malloc
+// does.
 void fill(const DataSpec& spec, std::uint64_t first, std::span<Record> out);
 
 // The smaller table of a join: each key of [0, keys) once, in random order, with uniform values.
