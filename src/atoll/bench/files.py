@@ -23,8 +23,8 @@ class Files:
 
     def drop_from_cache(self) -> float | None:
         """See `atoll.bench.api.Work`. Raises as `require_unchanged`."""
+        self.require_unchanged()
         try:
-            self.require_unchanged()
             return pagecache.drop(self.paths) if self.paths else None
         except OSError as fault:
             raise EngineFailed(
@@ -33,9 +33,13 @@ class Files:
             ) from None
 
     def require_unchanged(self) -> None:
-        """Raises UsageError if a watched file has changed."""
+        """Raises UsageError if a watched file has changed or is gone."""
         for path, stamp in self.watched.items():
-            if _stamp(path) != stamp:
+            try:
+                same = _stamp(path) == stamp
+            except OSError:
+                same = False
+            if not same:
                 raise UsageError(
                     f"{path}: changed while the bench ran; the results so far are kept, "
                     "start a new file with -o"

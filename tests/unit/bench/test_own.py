@@ -51,6 +51,9 @@ def test_other_data_is_not_the_engines_wrong_answer(tmp_path: Path, known: bool)
     assert work.check("q", result(1)) is None
     with fails(UsageError, path=path):
         work.check("q", result(2))
+    path.unlink()
+    with fails(UsageError, path=path):
+        work.check("q", result(2))
 
 
 def make(folder: Path, queries: str | None = None, engine: str = "duckdb") -> Job:
