@@ -18,6 +18,7 @@ from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red", "geomean": "bold"}
 _LABELS = ("deployment", "entrant", "cluster")  # columns of labels: they differ at the end
+_BREAKING = ("with",)  # names several values, and rows may differ in any of them
 # The columns of words in the tables that say why.
 _WHY_WORDS = ("deployment", "query", "operator", "over", "what", "baseline", "here", "queries")
 _SHORT = {"no significant difference": "no difference"}
@@ -82,7 +83,7 @@ def why_text(summary: BenchSummary) -> list[RenderableType]:
 
 def _drawn(table: Table, words: tuple[str, ...]) -> Group:
     """A table of the page for the terminal; the columns other than `words` are numbers."""
-    return titled(table.title, Fitted(table, words, _LABELS, _STYLES))
+    return titled(table.title, Fitted(table, words, _LABELS, _STYLES, _BREAKING))
 
 
 def _axis(axis: AxisSummary) -> Group:

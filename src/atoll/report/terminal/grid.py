@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
@@ -29,12 +29,14 @@ class Fitted(NamedTuple):
     words: Sequence[str]  # columns of words; all others are numbers
     labels: Sequence[str]  # those of them that are cut at the beginning
     styles: Mapping[str, str]  # of cells
+    breaking: Sequence[str] = ()  # columns of words that take several lines instead of being cut
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = self._widths(options.max_width)
         shown = grid()
         for name, width in zip(self.table.columns, widths, strict=True):
-            shown.add_column(name, width=width, justify="left" if name in self.words else "right")
+            side: Literal["left", "right"] = "left" if name in self.words else "right"
+            shown.add_column(name, width=width, justify=side, overflow="fold")
         for row in self.table.rows:
             shown.add_row(*map(self._cell, self.table.columns, row, widths))
         yield shown
@@ -43,6 +45,8 @@ class Fitted(NamedTuple):
         style = self.styles.get(cell.removesuffix(" ⚑"), "")
         if column in self.labels and len(cell) > width:
             return Text(f"…{cell[1 - width :]}", style)
+        if column in self.breaking:
+            return Text(cell, style)
         return Text(cut(cell, width), style)
 
     def _widths(self, room: int) -> list[int]:

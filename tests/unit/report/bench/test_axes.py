@@ -128,6 +128,16 @@ def test_of_two_engines_every_number_has_its_engine_in_80_columns() -> None:
     assert geomean.index("spark/wim") < geomean.index("duckdb/wim")
 
 
+def test_what_is_equal_in_a_series_breaks_and_is_never_cut() -> None:
+    crossed = grid("policy=wim,wic", "malloc=system,tbbmalloc", "streams=1,64", product=True)
+    both = measured(crossed, {}, engines=(SPARK_TRAITS, DUCKDB_TRAITS))
+    table = printed(summary=summarise(both)).partition("By streams")[2].partition("\n\n")[0]
+    names = " ".join(line[:20].strip() for line in table.splitlines()[2:])
+    assert names.count("spark, malloc=tbbmalloc, policy=wic") == 2
+    words = ("coordinator=shared,in-worker", "memory=bind,weighted-interleave", "thp=system,never")
+    assert "in-work…" not in printed(summary=summarise(measured(grid(*words, product=True), {})))
+
+
 def test_policies_alone_have_no_section_of_their_own() -> None:
     plain = measured(grid("policy=wim,wic"), {})
     assert "data-axis" not in render(plain, "html")

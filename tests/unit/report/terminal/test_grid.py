@@ -25,4 +25,4 @@ def test_numbers_are_whole_at_any_width(rows: list[tuple[int, int]], width: int)
     for (label, number), line in zip(cells, drawn, strict=True):
         shown, _, rest = line.partition(" ")
         assert rest.strip() == number
-        assert label.endswith(shown.removeprefix("…"))
+        assert shown == label or (shown[0] == "…" and label.endswith(shown[1:]) and shown[1:])
