@@ -21,7 +21,7 @@ from atoll.report.bench.verdicts import (
 )
 from atoll.report.numbers import cut, duration, ratio_interval, time_tick
 from atoll.report.svg.axes import Scale, even_ticks, ratio_ticks
-from atoll.report.svg.elements import Picture, circle, element, line, path, rect, text
+from atoll.report.svg.elements import LETTER, Picture, circle, element, line, path, rect, text
 from atoll.report.svg.palette import SERIES
 from atoll.report.svg.rows import Row, Tick, fitting, row_charts
 from atoll.schema.summary import BenchSummary, EntrantSummary, Interval, Speedup
@@ -90,10 +90,10 @@ def speedup_charts(summary: BenchSummary) -> list[Picture]:
             if speedup is not None:
                 marks += _speedup(one, speedup, y + BAR / 2, scale, colours[one.label])
                 if several:
-                    label = _end_of(one.label)
+                    label = _end_of(one.label, _LONGEST_LABEL)
                     marks.append(text(LEFT - 12, y + BAR / 2 + 4, label, "soft small", "end"))
                 y += BAR + GAP
-        if query == "geomean":
+        if query == "geomean" and part[-1] is entrants[-1]:
             marks.append(line(8, y + 6, WIDTH - 8, y + 6, "grid dotted"))
             y += 10
         return Row(y + GROUP / 2, "".join(marks))
@@ -116,9 +116,9 @@ def speedup_charts(summary: BenchSummary) -> list[Picture]:
     )
 
 
-def _end_of(label: str) -> str:
+def _end_of(label: str, most: int) -> str:
     """The end of a long label: there the cells of an axis differ."""
-    return label if len(label) <= _LONGEST_LABEL else f"…{label[1 - _LONGEST_LABEL :]}"
+    return label if len(label) <= most else f"…{label[1 - most :]}"
 
 
 def entrant_colours(summary: BenchSummary) -> dict[str, int]:
@@ -169,11 +169,9 @@ def _bar(one: EntrantSummary, query: str, y: float, scale: Scale, colour: int) -
         data_blocks=times.blocks,
     )
     flag = " ⚑" if times.outlier_blocks else ""
-    return [
-        bar,
-        marks,
-        text(end + 8, middle + 4, f"{median} · {variant(one)}{flag}", "soft haloed"),
-    ]
+    room = int((WIDTH - end - 8) / LETTER) - len(f"{median} · {flag}")
+    label = _end_of(variant(one), room)
+    return [bar, marks, text(end + 8, middle + 4, f"{median} · {label}{flag}", "soft haloed")]
 
 
 def _speedup(

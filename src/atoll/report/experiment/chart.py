@@ -22,7 +22,7 @@ _Bar = tuple[str, str, float, Interval | None, int]
 
 
 def side_charts(experiment: Experiment, found: Sequence[Ours]) -> list[Picture]:
-    """Apart for each unit, because a bar's length has one meaning only."""
+    """Each unit has its own pictures, because a bar's length has one meaning only."""
     units: dict[str, list[Figure]] = {}
     for one in figures(experiment, found):
         units.setdefault(one.unit, []).append(one)

@@ -22,7 +22,7 @@ from atoll.report.bench.markdown import markdown
 from atoll.report.bench.page import html
 from atoll.report.bench.render import render
 from atoll.report.bench.text import bench_text
-from atoll.report.svg.elements import inline
+from atoll.report.svg.elements import LETTER, inline
 from atoll.schema.base import parse
 from atoll.schema.plan import Policy
 from atoll.schema.profile import Profile
@@ -136,6 +136,31 @@ def test_bars_and_whiskers_stay_inside_the_plot() -> None:
     ends += [float(whisker["x2"]) for whisker in whiskers]
     assert len(bars) == 4 and whiskers
     assert LEFT + PLOT * 0.9 < max(ends) <= LEFT + PLOT
+
+
+def test_the_labels_of_bars_end_inside_the_picture() -> None:
+    """They keep their end, in which the cells of a grid differ."""
+    labels = [f"spark/wim/malloc=tbbmalloc/knob:swappiness={n}/thp=never" for n in range(3)]
+    cells = [WIM.model_copy(update={"label": label}) for label in labels]
+    [chart] = times_charts(summarise(results(lines(cells), header(*cells))), "spark")
+    root = ElementTree.fromstring(inline(chart))
+    words = [(float(one.attrib["x"]), one.text or "") for one in root.iter(f"{SVG}text")]
+    beside = [(x, text) for x, text in words if " · " in text]
+    assert all(text.endswith("/thp=never") for _, text in beside) and len(beside) == 6
+    assert all(x + LETTER * len(text) <= chart.width for x, text in beside)
+    assert any("…" in text for _, text in beside) and not all("…" in text for _, text in beside)
+
+
+def test_the_mean_is_set_off_once_after_all_its_rows() -> None:
+    everyone = [
+        WIM.model_copy(update={"label": f"spark/n={n}", "baseline": "spark/n=1" if n > 1 else None})
+        for n in range(1, 41)
+    ]
+    charts = speedup_charts(summarise(results(lines(everyone), header(*everyone))))
+    body = "".join(chart.body for chart in charts)
+    assert body.count("grid dotted") == 1
+    rows = body.partition("grid dotted")[0]
+    assert rows.count('data-query="geomean"') == 39 and 'data-query="q1"' not in rows
 
 
 def test_every_picture_is_well_formed_and_named() -> None:
