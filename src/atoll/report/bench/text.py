@@ -30,8 +30,9 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"{verdicts.title(summary)}, {verdicts.state(summary)}", style="bold"),
         Text(f"{summary.basis} {where} {summary.machine}", style="dim"),
-        _figures(summary),
     ]
+    figures = _figures(summary)
+    parts += [figures] if figures.table.rows else []
     if summary.basis == "emulated":
         parts.insert(0, Text(EMULATED, style="bold white on red"))
     if any(one.speedups for one in summary.entrants):
@@ -123,7 +124,7 @@ def _figures(summary: BenchSummary) -> Fitted:
     compared = any(entrant.speedups for entrant in summary.entrants)
     over = "over WIM" if verdicts.baseline(summary) == "WIM" else "speed-up"
     ratios = (over, f"{verdicts.confidence(summary)} interval") if compared else ()
-    several = len({entrant.engine for entrant in summary.entrants}) > 1
+    several = compared and len({entrant.engine for entrant in summary.entrants}) > 1
     rows: list[Row] = []
     for query in (*summary.queries, *verdicts.wholes(summary), "geomean"):
         name = "queries/s" if query == "throughput" else query
