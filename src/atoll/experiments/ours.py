@@ -31,6 +31,10 @@ from atoll.schema.text import plural
 from atoll.schema.workload import WorkloadRuns
 
 _EMULATED = "was measured on an emulated CPU, so its figures mean nothing"
+_OLD_CLOCK = (
+    "timed by the bench of an earlier Atoll: if the engine's client is a call in another process, "
+    "some 0.4 ms of each time are the bench's own"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
         readings={engine: BenchReadings.of(results, engine) for engine in engines},
         warnings=(
             *_not_turned(experiment, {axis.name for axis in header.axes}),
+            *([_OLD_CLOCK] if header.fingerprint.clock == "bench" else ()),
             *(one.message for one in bench.warnings),
         ),
         bench=bench,

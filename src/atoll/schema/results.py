@@ -140,7 +140,7 @@ class QueryTime(Record):
     phase: Literal["warm-up", "measured"]
     stream: int = 0
     query: str  # 'q1'
-    seconds: Seconds  # at the engine's own client, from sending the SQL to holding all rows
+    seconds: Seconds  # by the header's clock, from sending the SQL to holding all rows
     engine_seconds: float  # in the process that ran the query; execution and fetch
     rows: int
     # 'changed': the right answer is unknown, and this one differs from the first one of the run.

@@ -8,6 +8,7 @@ from atoll.bench.spreads import Course
 from atoll.report.bench.verdicts import (
     baseline,
     candidate,
+    clock,
     query_name,
     series_name,
     speedup_of,
@@ -350,14 +351,13 @@ def bench_environment(summary: BenchSummary) -> Table:
         if summary.suite_checksum
         else ("Data checksum (SHA-256)", fingerprint.data_checksum)
     )
-    clock = "the engine's own client" if fingerprint.clock == "client" else "the bench"
     rows = environment_rows(
         fingerprint,
         [("Machine", summary.machine), ("Machine id", summary.machine_id)],
         [
             ("Engines", ", ".join(versions)),
             ("Java", fingerprint.java_version),
-            ("Clock of a query", clock),
+            ("Clock of a query", clock(summary)),
             checksum,
             ("Run", f"{summary.run_id}, started {moment(summary.started_unix_s)}"),
             ("Command", summary.command),

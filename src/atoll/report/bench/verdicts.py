@@ -93,6 +93,11 @@ def answers(summary: BenchSummary) -> str:
     return f"All answers to a query were the same ({count} compared)."
 
 
+def clock(summary: BenchSummary) -> str:
+    """What timed the queries."""
+    return "the engine's own client" if summary.fingerprint.clock == "client" else "the bench"
+
+
 def confidence(summary: BenchSummary) -> str:
     return percent(summary.confidence)
 

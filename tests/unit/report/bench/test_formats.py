@@ -240,6 +240,17 @@ def test_a_bench_that_ended_after_its_header_has_no_empty_table() -> None:
     text = markdown(summarise(recorded))
     assert "interrupted or is still running" in text
     assert not re.search(r"(?m)^\| --- .*\n\n", text)
+    assert not re.search(r"<tbody>\s*</tbody>", page_of(recorded))
+    out = io.StringIO()
+    Console(file=out, width=80).print(bench_text(summarise(recorded)))
+    assert "median" not in out.getvalue()
+
+
+def test_a_report_names_the_clock_of_its_times() -> None:
+    mark = header().fingerprint.model_copy(update={"clock": "client"})
+    page = " ".join(page_of(results(None, header(fingerprint=mark))).split())
+    assert "timed by the engine's own client" in page.replace("&#39;", "'")
+    assert "timed by the bench" in " ".join(page_of(results()).split())
 
 
 def test_a_query_has_the_name_of_its_file() -> None:

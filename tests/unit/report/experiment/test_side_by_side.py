@@ -42,6 +42,15 @@ def test_results_of_several_machines_are_joined_in_one_table() -> None:
     assert rows["speedup(policy=wicp)", "singlestore"] == ("3.4× milan, 2.7× spr", "–", "–")
 
 
+def test_joined_results_of_two_clocks_say_so() -> None:
+    older = measured(grid("policy=wicp"), {})
+    mark = older.header.fingerprint.model_copy(update={"clock": "client"})
+    now = replace(older, header=older.header.model_copy(update={"fingerprint": mark}))
+    found = [of_results(FIG8, one, "a.jsonl") for one in (older, now)]
+    warned = [line for line in tables.machines(FIG8, found) if "timed by the bench" in line]
+    assert [line[0] for line in warned] == ["A"]
+
+
 def test_a_figure_is_named_once_above_its_engines() -> None:
     table = tables.side_by_side(FIG8, two_machines())
     once = [row[0] for row in tables.without_repeats(table).rows]
