@@ -91,6 +91,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def restore(folder: str) -> None:
     """Restores what a killed `atoll tune` left turned."""
+    if not os.path.exists(f"{folder}/bench.json"):
+        return  # nothing, as `switches` will say; the imports take longer than `close` waits
     from pathlib import Path
 
     from atoll.bench import switches

@@ -191,7 +191,8 @@ def test_the_end_of_the_runner_alone_leaves_nothing_running(
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_no_runner_is_left_that_outlives_its_guard(killed: bool, tmp_path: Path) -> None:
-    """At its end it looks whether switches are turned, for longer than the guard is waited for."""
+    """At its end it restores switches, for longer than the guard is waited for."""
+    note_of_earlier_boot(tmp_path)
     runs = CommandRuns(LocalHost(), ["true"], stdin=EMPTY, knobs_folder=str(tmp_path))
     runs.run(Recipe(), limit_s=5)
     guard, runner = guard_and_runner(os.getpid())
@@ -200,6 +201,15 @@ def test_no_runner_is_left_that_outlives_its_guard(killed: bool, tmp_path: Path)
     runs.run(Recipe(), limit_s=5)
     runs.end()
     assert not Path(f"/proc/{runner}").exists()
+
+
+def note_of_earlier_boot(folder: Path) -> Path:
+    note = folder / "bench.json"
+    note.write_text(
+        '{"format": "atoll/bench-knobs", "version": 1, "boot_id": "earlier", '
+        '"values": {"swappiness": "60"}}'
+    )
+    return note
 
 
 def guard_and_runner(tune: int) -> tuple[int, int]:
@@ -238,11 +248,21 @@ def test_kill_9_leaves_nothing_running(also: tuple[int, ...], tmp_path: Path) ->
 
 def test_the_end_of_stdin_restores_what_a_killed_tune_left(tmp_path: Path) -> None:
     """A note of an earlier boot is dropped, which shows that the note was looked at."""
-    note = tmp_path / "bench.json"
-    note.write_text(
-        '{"format": "atoll/bench-knobs", "version": 1, "boot_id": "earlier", '
-        '"values": {"swappiness": "60"}}'
-    )
+    note = note_of_earlier_boot(tmp_path)
     runner = [sys.executable, "-P", "-m", "atoll.tune.runner", str(tmp_path)]
-    subprocess.run(runner, stdin=subprocess.DEVNULL, check=True, timeout=60)
+    env = os.environ | {"PYTHONPROFILEIMPORTTIME": "1"}
+
+    def imported() -> str:
+        done = subprocess.run(
+            runner,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=env,
+            check=True,
+            timeout=60,
+        )
+        return done.stderr.decode()
+
+    assert "atoll.bench.switches" in imported()
     assert not note.exists()
+    assert "atoll.bench.switches" not in imported()  # it has nothing to do, and ends at once
