@@ -259,6 +259,8 @@ class FakeWork:
     def check(self, query: str, result: QueryResult) -> str | None:
         return self.finds(query)
 
+    def require_unchanged(self) -> None: ...
+
     def digest(self, query: str, result: QueryResult) -> str:
         return ""
 

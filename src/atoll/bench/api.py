@@ -76,8 +76,12 @@ class Work(Protocol):
     def sql(self, engine: str, query: str) -> str: ...
 
     def check(self, query: str, result: QueryResult) -> str | None:
-        """None if the answer is right, otherwise the rows that differ. Raises UsageError if that
-        is because the data has changed."""
+        """None if the answer is right, otherwise the rows that differ."""
+        ...
+
+    def require_unchanged(self) -> None:
+        """Raises UsageError if the user's files have changed since the start: then what differs or
+        fails is not the engine's fault."""
         ...
 
     @property

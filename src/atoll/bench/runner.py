@@ -316,9 +316,11 @@ class Bench:
 
     def _leave_out(self, ran: Pass, server: Server, block: int, label: str, phase: Phase) -> None:
         """Record the queries that failed in a pass. Raises EngineFailed if no query is left, or if
-        the deployment has failed since: then the queries may be innocent."""
+        the deployment has failed since: then the queries may be innocent, as they are if
+        UsageError is raised because the user's files have changed."""
         if ran.unanswered:
             server.check_alive()
+            self.work.require_unchanged()
         known = {one.query for one in self.left_out}
         for one in ran.unanswered:
             if one.query in known:  # in two streams at once
@@ -371,6 +373,8 @@ class Bench:
 
     def _record(self, answer: Answered, entrant: Entrant, block: int, phase: Phase) -> QueryTime:
         differing = self.work.check(answer.query, answer.result)
+        if differing:
+            self.work.require_unchanged()
         record = QueryTime(
             block=block,
             label=entrant.label,

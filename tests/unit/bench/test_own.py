@@ -16,9 +16,9 @@ from atoll.bench.job import BenchRequest, Job, Length, make_job
 from atoll.bench.suite_work import SuiteWork
 from atoll.engines.facts import STANDARD_SQL
 from atoll.errors import EngineFailed, UsageError
-from atoll.schema.results import Line, QueryTime
+from atoll.schema.results import Line, QueryFailed, QueryTime, RunEnd
 from atoll.suites.base import Answer
-from tests.parts.bench import WIM, header, lines, result, results
+from tests.parts.bench import WIM, Run, header, lines, result, results
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.machines import milan
@@ -36,24 +36,38 @@ def test_a_file_that_changes_while_the_bench_runs_ends_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_other_data_is_not_the_engines_wrong_answer(tmp_path: Path, known: bool) -> None:
+@pytest.mark.parametrize("refused", [True, False])
+@pytest.mark.parametrize("gone", [True, False])
+def test_other_data_is_not_the_engines_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool, refused: bool, gone: bool
+) -> None:
+    """In the last deployment: a query that is refused, or an answer that differs."""
     path = tmp_path / "orders.parquet"
     path.write_text("PAR1")
-    texts, files = {"spark": {"q": "select k"}}, Files.watching((str(path),))
-    work: SuiteWork | FirstAnswers = (
-        SuiteWork(texts, {"q": Answer([(0,)], ())}, files)
+    texts, files = {"spark": {"q1": "q1", "q6": "q6"}}, Files.watching((str(path),))
+    run = Run(header(blocks_asked=1))
+    run.bench.work = (
+        SuiteWork(texts, dict.fromkeys(("q1", "q6"), Answer([(0,)], ())), files)
         if known
         else FirstAnswers(texts, STANDARD_SQL, files)
     )
-    assert work.check("q", result(1)) is None
-    assert work.check("q", result(2)) is not None
-    os.utime(path, ns=(1, 1))
-    assert work.check("q", result(1)) is None
+
+    def trouble(label: str, sql: str) -> None:
+        if label == "spark/wic" and sql == "q6":
+            if gone:
+                path.unlink()
+            else:
+                os.utime(path, ns=(1, 1))
+            if refused:
+                raise EngineFailed("no magic bytes at the end of the file")
+            monkeypatch.setattr("tests.parts.bench.result", lambda **more: result(2))
+
+    run.engines.trouble = trouble
     with fails(UsageError, path=path):
-        work.check("q", result(2))
-    path.unlink()
-    with fails(UsageError, path=path):
-        work.check("q", result(2))
+        run.bench.run()
+    assert not run.of(QueryFailed) and {one.answer for one in run.of(QueryTime)} == {"ok"}
+    (end,) = run.of(RunEnd)
+    assert end.status == "stopped" and "changed while the bench ran" in end.reason
 
 
 def make(folder: Path, queries: str | None = None, engine: str = "duckdb") -> Job:
