@@ -5,11 +5,11 @@
 //
 // Arrivals take tickets, and a second word, on its own cache line, counts the tickets that were let
 // through (after the central barrier of Mellor-Crummey and Scott, "Algorithms for scalable
-// synchronization", 1991). With more than 16 parties, a tree: those on one chiplet take tickets of
-// a leaf, and the first of them brings all that have come meanwhile to the root (Yew, Tzeng and
-// Lawrie, "Distributing hot-spot addressing", 1987). So a chiplet's cores share a line, and only
-// one of them at a time uses the line that all share. The last one lets the leaves through, each by
-// its own word.
+// synchronization", 1991). With more than 16 parties, a tree: those on eight neighbouring cores,
+// such as a chiplet's, take tickets of a leaf, and the first of them brings all that have come
+// meanwhile to the root (Yew, Tzeng and Lawrie, "Distributing hot-spot addressing", 1987). So eight
+// cores share a line, and only one of them at a time uses the line that all share. The last one
+// lets the leaves through, each by its own word.
 //
 // A party that arrives spins if all missing parties may be running on other workers and nothing
 // else waits for its worker: for at most 2 us and half a microsecond for each that is missing, and

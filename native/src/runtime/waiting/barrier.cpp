@@ -8,7 +8,6 @@
 #include <string>
 #include <thread>
 
-#include "atoll/runtime/places.hpp"
 #include "scheduler/worker.hpp"
 #include "spin.hpp"
 #include "suspension.hpp"
@@ -35,17 +34,12 @@ bool is_past(std::uint32_t word, std::uint32_t ticket) {
   return static_cast<std::int32_t>((word & ~std::uint32_t{1}) - ticket) > 0;
 }
 
-// The chiplet of the caller's core, or a guess at it: for a thread that is not a worker, and on a
-// machine of one chiplet, whose cores would all share a leaf.
-std::uint32_t chiplet_of_caller() {
+// Neighbours share a leaf: cores are numbered chiplet by chiplet. The CPU of a thread that is not a
+// worker is a guess.
+std::uint32_t neighbourhood_of_caller() {
   const runtime::Worker* const worker = runtime::Worker::here();
-  if (worker == nullptr) {
-    return static_cast<std::uint32_t>(std::max(sched_getcpu(), 0)) / kPartiesPerLeaf;
-  }
-  const Places& places = worker->team.seats.places;
-  const auto core = static_cast<std::uint32_t>(worker->core());
-  if (places.chiplets() == 1) return core / kPartiesPerLeaf;
-  return static_cast<std::uint32_t>(places.cores[core].chiplet);
+  const int core = worker != nullptr ? worker->core() : std::max(sched_getcpu(), 0);
+  return static_cast<std::uint32_t>(core) / kPartiesPerLeaf;
 }
 
 bool has_other_work() {
@@ -120,7 +114,7 @@ void Barrier::wait(std::uint32_t ticket) {
 }
 
 void Barrier::arrive_in_tree() {
-  Leaf& leaf = leaves_[chiplet_of_caller() % leaf_count_];
+  Leaf& leaf = leaves_[neighbourhood_of_caller() % leaf_count_];
   const std::uint64_t before =
       leaf.arrivals.fetch_add(Leaf::kArrival, std::memory_order_acq_rel);  // [leaf-arrive]
   if (static_cast<std::uint32_t>(before) == 0) bring(leaf);
