@@ -4,44 +4,78 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "board.hpp"
 
 namespace atl::cachesim {
 
-inline Board& open_board() {
-  for (const auto& device : std::filesystem::directory_iterator("/sys/bus/pci/devices")) {
-    std::string vendor, kind;
-    std::ifstream(device.path() / "vendor") >> vendor;
-    std::ifstream(device.path() / "device") >> kind;
-    if (vendor != "0x1af4" || kind != "0x1110") continue;
-    const int file = open((device.path() / "resource2").c_str(), O_RDWR | O_CLOEXEC);
-    void* const at = mmap(nullptr, Board::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (at == MAP_FAILED) break;
-    return *static_cast<Board*>(at);
+// Throws std::runtime_error of one line. `devices`: where the kernel shows the PCI devices.
+inline Board& open_board(const std::filesystem::path& devices = "/sys/bus/pci/devices") {
+  const auto word_of = [](const std::filesystem::path& path) {
+    std::string word;
+    std::ifstream(path) >> word;
+    return word;
+  };
+  std::error_code no_devices;
+  for (const auto& device : std::filesystem::directory_iterator(devices, no_devices)) {
+    if (word_of(device.path() / "vendor") != "0x1af4" ||
+        word_of(device.path() / "device") != "0x1110") {
+      continue;
+    }
+    const std::string memory = device.path() / "resource2";
+    const int file = open(memory.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0) throw std::runtime_error(memory + ": " + std::strerror(errno));
+    struct stat found{};
+    const bool is_large = fstat(file, &found) == 0 && found.st_size >= off_t{Board::kBytes};
+    void* const at = is_large
+                         ? mmap(nullptr, Board::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+                         : MAP_FAILED;
+    close(file);
+    if (at == MAP_FAILED) continue;
+    // Others use such devices too.
+    Board& board = *static_cast<Board*>(at);
+    if (std::memcmp(board.magic, Board::kMagic, sizeof board.magic) == 0) {
+      if (board.version == Board::kVersion) return board;
+      throw std::runtime_error(memory + ": a board of version " + std::to_string(board.version) +
+                               "; this program knows " + std::to_string(Board::kVersion));
+    }
+    munmap(at, Board::kBytes);
   }
   throw std::runtime_error("no board; the guest's caches are not simulated");
 }
 
-// Counts, or stops to count. QEMU has to translate something to notice (plugin.cpp), so this runs
-// code that is new each time: what was written to is translated again.
+// Joins those who want to count, or leaves them; counting ends with the last. Returns when QEMU has
+// done it.
+//
+// QEMU has to translate something to notice (plugin.cpp), so this runs code that is new each time:
+// what was written to is translated again. It makes no system calls in between: after a change QEMU
+// has to translate the kernel's code again too, which takes longer than the change.
 inline void count(Board& board, bool wanted) {
-  void* const page =
+  static void* const page =
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw std::runtime_error("no page for code");
-  board.wanted.store(wanted ? 1 : 0);
-  while ((board.counting.load() != 0) != wanted) {
+  if (wanted) {
+    board.wanted.fetch_add(1);
+  } else {
+    board.wanted.fetch_sub(1);
+  }
+  const auto is_done = [&] { return (board.counting.load() != 0) == (board.wanted.load() != 0); };
+  while (!is_done()) {
     *static_cast<volatile unsigned char*>(page) = 0xC3;  // ret
     reinterpret_cast<void (*)()>(page)();
-    usleep(1000);
+    for (int spins = 0; spins < 10'000 && !is_done(); ++spins) {
+    }
   }
-  munmap(page, 4096);
 }
 
 // The space of this program, which runs on `cpu` only. A CPU's space is that of what ran at the end

@@ -29,9 +29,7 @@ using namespace atl::cachesim;
 
 int run(char** command) {
   Board& board = open_board();
-  // Somebody may be counting already, and goes on.
-  const bool was_counting = board.counting.load() != 0;
-  if (!was_counting) count(board, true);
+  count(board, true);
   const FillsOfChiplets before = fills_of(board);
   const std::uint64_t lost_before = board.lost_patience.load();
   // The terminal's Ctrl-C is the command's, as with time(1).
@@ -49,7 +47,7 @@ int run(char** command) {
   }
   const FillsOfChiplets after = fills_of(board);
   const std::uint64_t lost = board.lost_patience.load() - lost_before;
-  if (!was_counting) count(board, false);
+  count(board, false);
   if (child < 0) throw std::runtime_error("cannot fork");
   std::fprintf(stderr, "\n%s\nwaits for the slowest CPU that were given up: %llu\n",
                table(difference(before, after)).c_str(), static_cast<unsigned long long>(lost));

@@ -4,8 +4,6 @@
 //   cachesim-speed KIB SECONDS
 //
 // Prints: accesses that were counted, milliseconds to begin and to end counting.
-#include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "cachesim/board_of_guest.hpp"
+#include "cachesim/guests/memory.hpp"
 
 namespace {
 
@@ -34,10 +33,7 @@ std::uint64_t accesses(Board& board) {
 }
 
 void work(const std::atomic<bool>& over, unsigned cpu, std::size_t bytes) {
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(cpu, &only);
-  pthread_setaffinity_np(pthread_self(), sizeof only, &only);
+  run_on(static_cast<int>(cpu));
   std::vector<std::uint64_t> mine(bytes / sizeof(std::uint64_t));
   while (!over.load(std::memory_order_relaxed)) {
     for (volatile std::uint64_t& number : mine) number = number + 1;
