@@ -1,7 +1,8 @@
 """The simulated caches of a guest: a topology as the description that native/src/cachesim reads.
 
-Pure. Sizes and ways are the makers'. The latencies are rounded from published measurements in
-cycles of the core, and serve to order events in simulated time, not to predict seconds.
+Pure. Sizes and ways are the makers', of the named source. The latencies are round numbers of cycles
+of the core, about as large as is published for such machines. They serve to order events in
+simulated time, not to predict seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _LOW_MIB = 2048
 _ABOVE_MIB = 4096
 LINES_PER_MIB = (1 << 20) // 64
 SHARDS = 64  # the number of sets is a multiple of it (machine.hpp)
+MOST_CHIPLETS = 63  # machine.hpp
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ def describe(topology: Topology, quantum: int) -> str:
             f"caches: {topology.caches or topology.cpu} is not in the catalog of simulated caches; "
             f"wants one of {', '.join(CATALOG)}"
         )
+    if topology.packages * topology.l3 > MOST_CHIPLETS:
+        raise TopologyRefused(f"l3: at most {MOST_CHIPLETS} in the machine can be simulated")
     kib, ways = caches.l3
     l3 = (kib // topology.l3 if caches.l3_of_package else kib, ways)
     lines = [_shape("l1", caches.l1), _shape("l2", caches.l2), _shape("l3", l3)]

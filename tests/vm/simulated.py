@@ -27,10 +27,10 @@ def arguments(topology: Topology, quantum: int, folder: Path) -> list[str]:
     machine, board = folder / "machine", folder / "board"
     machine.write_text(caches.describe(topology, quantum))
     board.write_bytes(bytes(BOARD_BYTES))
-    quoted = {name: str(path).replace(",", ",,") for name, path in (("m", machine), ("b", board))}
+    built, described, shared = (str(path).replace(",", ",,") for path in (plugin(), machine, board))
     return [
-        *("-plugin", f"{plugin()},machine={quoted['m']},board={quoted['b']}"),
+        *("-plugin", f"{built},machine={described},board={shared}"),
         "-object",
-        f"memory-backend-file,id=board,share=on,size={BOARD_BYTES},mem-path={quoted['b']}",
+        f"memory-backend-file,id=board,share=on,size={BOARD_BYTES},mem-path={shared}",
         *("-device", "ivshmem-plain,memdev=board"),
     ]

@@ -101,6 +101,7 @@ MILAN2 = caches.describe(topology.load("milan2"), quantum=1000)  # 16 CPUs
         (MILAN2, 2, 1 << 20, "", "machine: has another number of CPUs than QEMU's machine"),
         (MILAN2, 16, 4096, "", "board: wants a file of 1 MiB"),
         (MILAN2, 16, 1 << 20, ",machine=/nonexistent", "/nonexistent: cannot be read"),
+        (MILAN2, 16, 1 << 20, ",board=", "wants machine=FILE and board=FILE"),
         (MILAN2, 16, 1 << 20, ",colour=red", "no such option; there are machine= and board="),
     ],
 )

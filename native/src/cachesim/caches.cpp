@@ -50,7 +50,6 @@ Caches::Caches(const Machine& machine)
     : l1_(machine.l1),
       l2_(machine.l2),
       l3_(machine.l3),
-      columns_(machine),
       package_of_node_(machine.package_of_node),
       locks_(new Lock[kShards]) {
   std::copy(std::begin(machine.latency), std::end(machine.latency), latency_);
@@ -157,7 +156,7 @@ std::uint32_t Caches::fetch(const Core& core, Tag line, const Held& held, std::u
   const std::uint64_t having = chiplets_of(held);
   if (having == 0) {
     const unsigned node = home_[line >> (kMibShift - kLineShift)];
-    add(row[columns_.memory + node], 1);
+    add(row[kFromMemory + node], 1);
     if (node == chiplet.node) return latency_[kLocalMemory];
     const bool near = package_of_node_[node] == package_of_node_[chiplet.node];
     return latency_[near ? kNearMemory : kFarMemory];
@@ -170,7 +169,7 @@ std::uint32_t Caches::fetch(const Core& core, Tag line, const Held& held, std::u
     }
   }
   const auto from = static_cast<unsigned>(std::countr_zero(nearest));
-  add(row[kFirstChiplet + from], 1);
+  add(row[kFromChiplet + from], 1);
   return latency_[distance(chiplet, from)];
 }
 
@@ -214,7 +213,7 @@ void Caches::keep_in_l3(const Chiplet& chiplet, Tag line, Held& held, std::uint6
     Held& last = directory_[gone];
     last.state &= ~chiplet.bit;
     if (last.cores == 0 && last.state == Held::kDirty) {
-      add(row[columns_.written + home_[gone >> (kMibShift - kLineShift)]], 1);
+      add(row[kWritten + home_[gone >> (kMibShift - kLineShift)]], 1);
       last.state = 0;
     }
   }

@@ -53,7 +53,7 @@ class Caches {
   Caches(const Caches&) = delete;
   Caches& operator=(const Caches&) = delete;
 
-  // A CPU's access to the line at `address / 64`, counted in `row` (Columns). Returns how many
+  // A CPU's access to the line at `address / 64`, counted in `row` (counters.hpp). Returns how many
   // cycles it waits. Memory that no node has is not cached and not counted. For any threads, each
   // with rows of its own.
   std::uint32_t access(unsigned cpu, std::uint64_t address, bool store, std::uint64_t* row) {
@@ -72,8 +72,6 @@ class Caches {
 
   // Empties all caches without writing back. No access may be under way.
   void clear();
-
-  [[nodiscard]] const Columns& columns() const { return columns_; }
 
  private:
   friend class Inspector;  // of the tests
@@ -110,7 +108,6 @@ class Caches {
 
   Shape l1_, l2_, l3_;
   std::uint32_t latency_[kSources];
-  Columns columns_;
   std::vector<unsigned> package_of_node_;
   std::vector<Tag> tags_;  // of all caches
   std::vector<Core> cores_;

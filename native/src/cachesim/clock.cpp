@@ -30,26 +30,25 @@ Clock::Clock(unsigned cpus, std::uint64_t quantum, std::chrono::microseconds pat
 // then looks at the others' (spend, then advance). So of two CPUs that reach a quantum at once, one
 // sees both there and moves `begun_`. A CPU that waits reads the bell before it reads `begun_`,
 // and the bell rings after `begun_` changes, so it cannot sleep through.
-void Clock::spend(unsigned cpu, std::uint64_t cycles) {
+bool Clock::spend(unsigned cpu, std::uint64_t cycles) {
   Cpu& mine = cpus_[cpu];
   if (!mine.running.load(std::memory_order_relaxed)) resume(cpu);
   const std::uint64_t before = mine.cycles.load(std::memory_order_relaxed);
   const std::uint64_t now = before + cycles;
   mine.cycles.store(now);
-  if (now / quantum_ == before / quantum_) return;
+  if (now / quantum_ == before / quantum_) return true;
   advance();
   const auto whole = std::chrono::floor<std::chrono::seconds>(patience_);
   const timespec bound = {whole.count(), std::chrono::nanoseconds(patience_ - whole).count()};
+  bool patient = true;
   waiting_.fetch_add(1);
-  while (true) {
+  while (patient) {
     const std::uint32_t heard = bell_.load();
     if (now / quantum_ <= begun_.load() || nobody_waits_.load()) break;
-    if (futex(bell_, FUTEX_WAIT, heard, &bound) == -1 && errno == ETIMEDOUT) {
-      lost_patience_.fetch_add(1, std::memory_order_relaxed);
-      break;
-    }
+    patient = futex(bell_, FUTEX_WAIT, heard, &bound) == 0 || errno != ETIMEDOUT;
   }
   waiting_.fetch_sub(1);
+  return patient;
 }
 
 // Moves `begun_` to the slowest running CPU's quantum, and wakes who waited for it.

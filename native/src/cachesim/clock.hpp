@@ -7,7 +7,7 @@
 //
 // The wait is bounded. QEMU stops all CPUs for some work (a TLB flush, for example), and a CPU that
 // waits here does not stop there: the CPU that asked for it would never come. So a CPU that waited
-// for `patience` goes on, and is counted.
+// for `patience` goes on, and says so.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ class Clock {
  public:
   Clock(unsigned cpus, std::uint64_t quantum, std::chrono::microseconds patience);
 
-  // The CPU, whose thread calls this, spent these cycles. May wait.
-  void spend(unsigned cpu, std::uint64_t cycles);
+  // The CPU, whose thread calls this, spent these cycles. May wait; false if it gave up.
+  bool spend(unsigned cpu, std::uint64_t cycles);
 
   // Nobody waits for an idle CPU. One that comes back continues at the slowest one's quantum. For
   // the CPU's thread.
@@ -35,10 +35,6 @@ class Clock {
 
   [[nodiscard]] std::uint64_t cycles(unsigned cpu) const {
     return cpus_[cpu].cycles.load(std::memory_order_relaxed);
-  }
-  // How often a CPU did not wait any longer.
-  [[nodiscard]] std::uint64_t lost_patience() const {
-    return lost_patience_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -57,7 +53,6 @@ class Clock {
   std::atomic<std::uint32_t> bell_{0};               // changes whenever begun_ does
   std::atomic<std::uint32_t> waiting_{0};
   std::atomic<bool> nobody_waits_{false};
-  std::atomic<std::uint64_t> lost_patience_{0};
 };
 
 }  // namespace atl::cachesim

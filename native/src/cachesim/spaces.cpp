@@ -5,18 +5,15 @@
 
 namespace atl::cachesim {
 
-Spaces::Spaces(Board& board, unsigned columns)
-    : board_(board),
-      columns_(columns),
-      charged_(std::size_t{board.cpus} * kModes, std::vector<std::uint64_t>(columns)) {}
+Spaces::Spaces(Board& board) : board_(board), charged_(std::size_t{board.cpus} * kModes) {}
 
 unsigned Spaces::charge(unsigned cpu, std::uint64_t root) {
   const unsigned space = find(root);
   for (unsigned mode = 0; mode < kModes; ++mode) {
     const std::uint64_t* const row = board_.row(cpu, mode);
     std::uint64_t* const sum = board_.row_of_space(space, mode);
-    std::vector<std::uint64_t>& charged = charged_[std::size_t{cpu} * kModes + mode];
-    for (unsigned at = 0; at < columns_; ++at) {
+    std::uint64_t* const charged = charged_[std::size_t{cpu} * kModes + mode].columns;
+    for (unsigned at = 0; at < kColumns; ++at) {
       if (row[at] == charged[at]) continue;
       // Other CPUs add to the same space.
       std::atomic_ref(sum[at]).fetch_add(row[at] - charged[at], std::memory_order_relaxed);
@@ -29,6 +26,7 @@ unsigned Spaces::charge(unsigned cpu, std::uint64_t root) {
 // If the table is full: the space of all others. A space is never freed: a page table that is used
 // again goes on where it was.
 unsigned Spaces::find(std::uint64_t root) {
+  if (root == 0) return 0;
   const auto start = static_cast<unsigned>(root / 4096 % (kSpaces - 1));
   for (unsigned step = 0; step < kSpaces - 1; ++step) {
     const unsigned space = 1 + (start + step) % (kSpaces - 1);

@@ -14,19 +14,17 @@ namespace atl::cachesim {
 
 class Spaces {
  public:
-  // `columns`: of a row.
-  Spaces(Board& board, unsigned columns);
+  explicit Spaces(Board& board);
 
-  // Adds what the CPU counted since the last call to the space with this page table, and returns
-  // the space: its number on the board. For the CPU's thread.
+  // Adds what the CPU counted since the last call to the space with this page table (0: not known),
+  // and returns the space: its number on the board. For the CPU's thread.
   unsigned charge(unsigned cpu, std::uint64_t root);
 
  private:
   unsigned find(std::uint64_t root);
 
   Board& board_;
-  unsigned columns_;
-  std::vector<std::vector<std::uint64_t>> charged_;  // of each CPU and mode: the row as last seen
+  std::vector<Row> charged_;  // of each CPU and mode: the row as last seen
 };
 
 }  // namespace atl::cachesim

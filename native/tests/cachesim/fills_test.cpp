@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 
 #include "cachesim/parts.hpp"
@@ -13,9 +12,7 @@ namespace {
 
 class CachesimFills : public testing::Test {
  protected:
-  CachesimFills() : board_(static_cast<Board*>(std::calloc(1, Board::kBytes)), std::free) {
-    begin(*board_, Built{}.machine());
-  }
+  CachesimFills() { begin(*board_, Built{}.machine()); }
 
   // Of CPU 1, on chiplet 0 of node 0: chiplets 0 to 3 of nodes 0, 0, 1, 1.
   void count_some() {
@@ -26,15 +23,15 @@ class CachesimFills : public testing::Test {
     row[kStores] += 500;
     row[kL2Hits] += 40;
     row[kTakenAway] += 3;
-    for (unsigned at = 0; at < 4; ++at) row[kFirstChiplet + at] += 10 * (at + 1);
-    row[kFirstChiplet + 4] += 200;
-    row[kFirstChiplet + 5] += 300;
-    row[kFirstChiplet + 6] += 7;
-    row[kFirstChiplet + 7] += 8;
-    board_->row(6, kKernel)[kFirstChiplet + 4] += 9;
+    for (unsigned at = 0; at < 4; ++at) row[kFromChiplet + at] += 10 * (at + 1);
+    row[kFromMemory] += 200;
+    row[kFromMemory + 1] += 300;
+    row[kWritten] += 7;
+    row[kWritten + 1] += 8;
+    board_->row(6, kKernel)[kFromMemory] += 9;
   }
 
-  std::unique_ptr<Board, decltype(&std::free)> board_;
+  std::unique_ptr<Board> board_ = std::make_unique<Board>();
 };
 
 TEST_F(CachesimFills, SourcesAreSeenFromTheCpusChiplet) {

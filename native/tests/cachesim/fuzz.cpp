@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
-#include <vector>
 
 #include "cachesim/caches.hpp"
 
@@ -14,12 +13,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Machine machine =
         parse_machine(std::string_view(reinterpret_cast<const char*>(data), size));
     Caches caches(machine);
-    std::vector<std::uint64_t> row(caches.columns().all);
+    std::uint64_t row[kColumns] = {};
     for (unsigned cpu = 0; cpu < machine.cpus.size(); ++cpu) {
       for (const Memory& memory : machine.memory) {
-        caches.access(cpu, memory.start, true, row.data());
-        caches.access(cpu, memory.start + memory.bytes - 1, false, row.data());
-        caches.access(cpu, memory.start + memory.bytes, true, row.data());
+        caches.access(cpu, memory.start, true, row);
+        caches.access(cpu, memory.start + memory.bytes - 1, false, row);
+        caches.access(cpu, memory.start + memory.bytes, true, row);
       }
     }
   } catch (const BadMachine& fault) {

@@ -45,8 +45,8 @@ struct Built {
 // A row of counts for each CPU, and the caches that fill them.
 class Simulated {
  public:
-  explicit Simulated(const Machine& machine) : caches(machine), columns(machine) {
-    rows.assign(machine.cpus.size(), std::vector<std::uint64_t>(columns.all));
+  explicit Simulated(const Machine& machine) : caches(machine) {
+    rows.assign(machine.cpus.size(), std::vector<std::uint64_t>(kColumns));
   }
 
   std::uint32_t load(unsigned cpu, std::uint64_t address) {
@@ -60,29 +60,28 @@ class Simulated {
     for (std::uint64_t at = start; at < start + bytes; at += kLine) load(cpu, at);
   }
   void forget() {
-    for (auto& row : rows) row.assign(columns.all, 0);
+    for (auto& row : rows) row.assign(kColumns, 0);
   }
 
   [[nodiscard]] std::uint64_t l2_hits(unsigned cpu) const { return rows[cpu][kL2Hits]; }
   [[nodiscard]] std::uint64_t taken_away(unsigned cpu) const { return rows[cpu][kTakenAway]; }
   [[nodiscard]] std::uint64_t from_chiplet(unsigned cpu, unsigned chiplet) const {
-    return rows[cpu][kFirstChiplet + chiplet];
+    return rows[cpu][kFromChiplet + chiplet];
   }
   [[nodiscard]] std::uint64_t from_memory(unsigned cpu, unsigned node) const {
-    return rows[cpu][columns.memory + node];
+    return rows[cpu][kFromMemory + node];
   }
   [[nodiscard]] std::uint64_t written(unsigned cpu, unsigned node) const {
-    return rows[cpu][columns.written + node];
+    return rows[cpu][kWritten + node];
   }
   // All lines that came from beyond L2.
   [[nodiscard]] std::uint64_t fills(unsigned cpu) const {
     std::uint64_t sum = 0;
-    for (unsigned at = kFirstChiplet; at < columns.written; ++at) sum += rows[cpu][at];
+    for (unsigned at = kFromChiplet; at < kWritten; ++at) sum += rows[cpu][at];
     return sum;
   }
 
   Caches caches;
-  Columns columns;
   std::vector<std::vector<std::uint64_t>> rows;
 };
 

@@ -16,9 +16,7 @@ namespace atl::cachesim {
 class Reference {
  public:
   explicit Reference(const Machine& machine)
-      : rows(machine.cpus.size(), std::vector<std::uint64_t>(Columns(machine).all)),
-        machine_(machine),
-        columns_(machine) {
+      : rows(machine.cpus.size(), std::vector<std::uint64_t>(kColumns)), machine_(machine) {
     for (unsigned core = 0; core < machine.cores; ++core) {
       l1_.emplace_back(machine.l1);
       l2_.emplace_back(machine.l2);
@@ -119,11 +117,11 @@ class Reference {
     }
     if (!by_distance.empty()) {
       const auto& [key, chiplet] = *by_distance.begin();
-      ++row[kFirstChiplet + chiplet];
+      ++row[kFromChiplet + chiplet];
       return machine_.latency[key.first];
     }
     const auto node = static_cast<unsigned>(home);
-    ++row[columns_.memory + node];
+    ++row[kFromMemory + node];
     if (node == me.node) return machine_.latency[kLocalMemory];
     return machine_
         .latency[machine_.package_of_node[node] == me.package ? kNearMemory : kFarMemory];
@@ -138,7 +136,7 @@ class Reference {
       l3.erase(last);
       if (dirty_.contains(last) && chiplets_with(last).empty()) {
         dirty_.erase(last);
-        ++row[columns_.written + static_cast<unsigned>(home_of(last))];
+        ++row[kWritten + static_cast<unsigned>(home_of(last))];
       }
     }
     l3.touch(gone);
@@ -165,7 +163,6 @@ class Reference {
   }
 
   Machine machine_;
-  Columns columns_;
   std::vector<Cache> l1_, l2_, l3_;
   std::set<std::uint64_t> dirty_;
 };

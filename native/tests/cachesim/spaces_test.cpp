@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <set>
@@ -19,12 +18,9 @@ constexpr std::uint64_t kPage = 4096;
 
 class CachesimSpaces : public testing::Test {
  protected:
-  CachesimSpaces()
-      : machine_(Built{}.machine()),
-        board_(static_cast<Board*>(std::calloc(1, Board::kBytes)), std::free),
-        columns_(machine_) {
-    begin(*board_, machine_);
-    spaces_ = std::make_unique<Spaces>(*board_, columns_.all);
+  CachesimSpaces() {
+    begin(*board_, Built{}.machine());
+    spaces_ = std::make_unique<Spaces>(*board_);
   }
 
   std::uint64_t* user(unsigned cpu) { return board_->row(cpu, kUser); }
@@ -32,9 +28,7 @@ class CachesimSpaces : public testing::Test {
     return board_->row_of_space(space, mode)[column];
   }
 
-  Machine machine_;
-  std::unique_ptr<Board, decltype(&std::free)> board_;
-  Columns columns_;
+  std::unique_ptr<Board> board_ = std::make_unique<Board>();
   std::unique_ptr<Spaces> spaces_;
 };
 
@@ -43,17 +37,23 @@ TEST_F(CachesimSpaces, EachGetsWhatItsCpusCountedMeanwhile) {
   const unsigned one = spaces_->charge(0, kPage);
   add(user(0)[kLoads], 5);
   add(board_->row(0, kKernel)[kStores], 2);
-  add(user(3)[kFirstChiplet + 1], 7);
+  add(user(3)[kFromChiplet + 1], 7);
   const unsigned two = spaces_->charge(0, 2 * kPage);
   EXPECT_EQ(spaces_->charge(3, kPage), one);
   EXPECT_NE(one, two);
   EXPECT_EQ(of(one, kLoads), 10U);
-  EXPECT_EQ(of(one, kFirstChiplet + 1), 7U);
+  EXPECT_EQ(of(one, kFromChiplet + 1), 7U);
   EXPECT_EQ(of(two, kLoads), 5U);
   EXPECT_EQ(of(two, kStores, kKernel), 2U);
   EXPECT_EQ(board_->root_of_space[two].load(), 2 * kPage);
   spaces_->charge(0, kPage);
   EXPECT_EQ(of(one, kLoads), 10U);  // nothing new
+}
+
+TEST_F(CachesimSpaces, AnUnknownPageTableTakesNoSpace) {
+  add(user(0)[kLoads], 3);
+  EXPECT_EQ(spaces_->charge(0, 0), 0U);
+  EXPECT_EQ(of(0, kLoads), 3U);
 }
 
 TEST_F(CachesimSpaces, AllBeyondTheTableShareTheFirst) {
@@ -76,7 +76,7 @@ TEST_F(CachesimSpaces, TheSumsAreTheCpusUnderThreads) {
     threads.emplace_back([this, cpu] {
       std::mt19937 random(cpu);
       for (int turn = 0; turn < 2000; ++turn) {
-        for (unsigned column = 0; column < columns_.all; ++column) {
+        for (unsigned column = 0; column < kColumns; ++column) {
           if (random() % 4 == 0) add(board_->row(cpu, random() % kModes)[column], random() % 100);
         }
         spaces_->charge(cpu, (1 + random() % 5) * kPage);
@@ -85,7 +85,7 @@ TEST_F(CachesimSpaces, TheSumsAreTheCpusUnderThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   for (unsigned mode = 0; mode < kModes; ++mode) {
-    for (unsigned column = 0; column < columns_.all; ++column) {
+    for (unsigned column = 0; column < kColumns; ++column) {
       std::uint64_t cpus = 0, spaces = 0;
       for (unsigned cpu = 0; cpu < board_->cpus; ++cpu) cpus += board_->row(cpu, mode)[column];
       for (unsigned space = 0; space < kSpaces; ++space) spaces += of(space, column, mode);

@@ -50,6 +50,11 @@ def test_unknown_caches_are_refused_with_those_that_are_known(more: str) -> None
         describe(parse(f"packages = 2\ncores = 4\n{more}"), 1000)
 
 
+def test_more_l3s_than_can_be_simulated_are_refused() -> None:
+    with pytest.raises(TopologyRefused, match="l3: at most 63"):
+        describe(parse("packages = 2\nl3 = 32\ncores = 1\n"), 1000)
+
+
 def test_little_memory_lies_below_the_devices() -> None:
     machine = parse("packages = 2\ncores = 4\nmemory_mib = 512\n")
     assert memory_of(machine) == [(0, 0, GIB // 2), (1, GIB // 2, GIB // 2)]

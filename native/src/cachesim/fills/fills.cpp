@@ -41,22 +41,21 @@ Fills sum(const std::vector<Fills>& all) {
 
 void add_row(Fills& fills, const Board& board, unsigned chiplet, const std::uint64_t* row) {
   const unsigned node = board.node_of_chiplet[chiplet];
-  const unsigned memory = kFirstChiplet + board.chiplets;
   fills.instructions += row[kInstructions];
   fills.stalls += row[kStalls];
   fills.accesses += row[kLoads] + row[kStores];
   fills.l2_hits += row[kL2Hits];
   fills.taken_away += row[kTakenAway];
   for (unsigned from = 0; from < board.chiplets; ++from) {
-    const std::uint64_t lines = row[kFirstChiplet + from];
+    const std::uint64_t lines = row[kFromChiplet + from];
     const bool same_node = board.node_of_chiplet[from] == node;
     (from == chiplet ? fills.own_l3
      : same_node     ? fills.other_chiplets
                      : fills.other_nodes) += lines;
   }
   for (unsigned home = 0; home < board.nodes; ++home) {
-    (home == node ? fills.local_memory : fills.remote_memory) += row[memory + home];
-    fills.written_back += row[memory + board.nodes + home];
+    (home == node ? fills.local_memory : fills.remote_memory) += row[kFromMemory + home];
+    fills.written_back += row[kWritten + home];
   }
 }
 

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -61,15 +62,20 @@ struct Spent {
 struct Simulation {
   explicit Simulation(const Machine& machine, Board& its_board)
       : board(its_board),
+        cpu_count(static_cast<unsigned>(machine.cpus.size())),
+        quantum(machine.quantum),
         caches(machine),
-        clock(static_cast<unsigned>(machine.cpus.size()), machine.quantum, kPatience),
-        spaces(its_board, caches.columns().all),
+        clock(cpu_count, quantum, kPatience),
+        spaces(its_board),
         spent(qemu_plugin_scoreboard_new(sizeof(Spent))) {}
 
   Spent& of(unsigned cpu) { return *static_cast<Spent*>(qemu_plugin_scoreboard_find(spent, cpu)); }
   qemu_plugin_u64 number(std::size_t offset) const { return {spent, offset}; }
 
   Board& board;
+  const unsigned cpu_count;
+  const std::uint64_t quantum;
+  std::atomic<bool> counting{false};  // the board has a copy
   Caches caches;
   Clock clock;
   Spaces spaces;
@@ -87,7 +93,7 @@ qemu_plugin_id_t own_id;
 
 void on_reset(qemu_plugin_id_t id);
 
-bool is_counting() { return simulation->board.counting.load(std::memory_order_relaxed) != 0; }
+bool is_counting() { return simulation->counting.load(std::memory_order_relaxed); }
 bool is_as_wanted() {
   return (simulation->board.wanted.load(std::memory_order_relaxed) != 0) == is_counting();
 }
@@ -152,8 +158,6 @@ void publish(unsigned cpu) {
         .store(mine.spent->instructions[mode], std::memory_order_relaxed);
   }
   simulation->board.cycles[cpu].store(simulation->clock.cycles(cpu), std::memory_order_relaxed);
-  simulation->board.lost_patience.store(simulation->clock.lost_patience(),
-                                        std::memory_order_relaxed);
 }
 
 void charge(unsigned cpu) {
@@ -167,9 +171,11 @@ void on_quantum(unsigned cpu, void* /*data*/) {
   Spent& mine = *simulation->cpus[cpu].spent;
   const std::uint64_t cycles = mine.cycles;
   mine.cycles = 0;
+  if (!simulation->clock.spend(cpu, cycles)) {
+    simulation->board.lost_patience.fetch_add(1, std::memory_order_relaxed);
+  }
   publish(cpu);
   charge(cpu);
-  simulation->clock.spend(cpu, cycles);
   obey();
 }
 
@@ -218,7 +224,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
   qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(block, QEMU_PLUGIN_INLINE_ADD_U64, cycles,
                                                     count);
   qemu_plugin_register_vcpu_tb_exec_cond_cb(block, on_quantum, QEMU_PLUGIN_CB_R_REGS,
-                                            QEMU_PLUGIN_COND_GE, cycles, simulation->board.quantum,
+                                            QEMU_PLUGIN_COND_GE, cycles, simulation->quantum,
                                             nullptr);
   void* const data = reinterpret_cast<void*>(std::uintptr_t{mode});
   for (std::size_t at = 0; at < count; ++at) {
@@ -239,12 +245,13 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
 
 // ---- on and off --------------------------------------------------------------------------------
 
-// QEMU calls this with all vCPUs outside of translated code, and with no callback left.
+// QEMU calls this with all vCPUs outside of translated code, and with no callback left. A vCPU that
+// wakes up meanwhile may still be in on_resume and ask once more, so this may change nothing.
 void on_reset(qemu_plugin_id_t id) {
   Board& board = simulation->board;
   const bool count = board.wanted.load(std::memory_order_relaxed) != 0;
   const bool counted = is_counting();
-  for (unsigned cpu = 0; cpu < board.cpus; ++cpu) {
+  for (unsigned cpu = 0; cpu < simulation->cpu_count; ++cpu) {
     Simulation::PerCpu& mine = simulation->cpus[cpu];
     if (count) {
       mine = {.rows = {board.row(cpu, kUser), board.row(cpu, kKernel)},
@@ -259,12 +266,14 @@ void on_reset(qemu_plugin_id_t id) {
   }
   simulation->clock.stop();
   if (count) {
-    simulation->caches.clear();
+    if (!counted) simulation->caches.clear();
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
     qemu_plugin_register_vcpu_idle_cb(id, on_idle);
     qemu_plugin_register_vcpu_resume_cb(id, on_resume);
   }
-  board.counting.store(count ? 1 : 0, std::memory_order_relaxed);
+  simulation->counting.store(count, std::memory_order_relaxed);
+  // Release: who sees that counting has ended sees the last counts.
+  board.counting.store(count ? 1 : 0, std::memory_order_release);
 }
 
 // The thread that waits for the guest's wish. To register twice is to register once.
@@ -314,6 +323,9 @@ void install(qemu_plugin_id_t id, const qemu_info_t& info, int argc, char** argv
     } else {
       throw std::runtime_error(given + ": no such option; there are machine= and board=");
     }
+  }
+  if (machine_path.empty() || board_path.empty()) {
+    throw std::runtime_error("wants machine=FILE and board=FILE");
   }
   const Machine machine = parse_machine(text_of(machine_path));
   if (!info.system_emulation || info.system.max_vcpus != static_cast<int>(machine.cpus.size())) {

@@ -25,30 +25,25 @@ namespace {
 
 using namespace atl::cachesim;
 
-using Row = std::vector<std::uint64_t>;
-Row copy_of(const std::uint64_t* row, const Board& board) {
-  return {row, row + board.row_bytes / sizeof(std::uint64_t)};
-}
-Row read_row(Board& board, unsigned cpu) { return copy_of(board.row(cpu, kUser), board); }
+Row read_row(const Board& board, unsigned cpu) { return board.rows[cpu][kUser]; }
 
 // What a CPU or a space counted in user mode between two rows, under a name.
 void print(const char* name, unsigned number, const Row& before, const Row& after,
            const Board& board) {
+  const auto grown = [&](unsigned at) { return after.columns[at] - before.columns[at]; };
   const auto list = [&](unsigned from, unsigned length) {
     std::string text;
     for (unsigned at = from; at < from + length; ++at) {
-      text += (text.empty() ? "" : ", ") + std::to_string(after[at] - before[at]);
+      text += (text.empty() ? "" : ", ") + std::to_string(grown(at));
     }
     return "[" + text + "]";
   };
-  const unsigned memory = kFirstChiplet + board.chiplets;
-  std::cout << "{\"pattern\": \"" << name << "\", \"number\": " << number << ", \"accesses\": "
-            << after[kLoads] + after[kStores] - before[kLoads] - before[kStores]
-            << ", \"l2_hits\": " << after[kL2Hits] - before[kL2Hits]
-            << ", \"taken_away\": " << after[kTakenAway] - before[kTakenAway]
-            << ", \"chiplets\": " << list(kFirstChiplet, board.chiplets)
-            << ", \"memory\": " << list(memory, board.nodes)
-            << ", \"written\": " << list(memory + board.nodes, board.nodes) << "}" << std::endl;
+  std::cout << "{\"pattern\": \"" << name << "\", \"number\": " << number
+            << ", \"accesses\": " << grown(kLoads) + grown(kStores)
+            << ", \"l2_hits\": " << grown(kL2Hits) << ", \"taken_away\": " << grown(kTakenAway)
+            << ", \"chiplets\": " << list(kFromChiplet, board.chiplets)
+            << ", \"memory\": " << list(kFromMemory, board.nodes)
+            << ", \"written\": " << list(kWritten, board.nodes) << "}" << std::endl;
 }
 
 void measure(Board& board, const char* name, const std::vector<unsigned>& cpus,
@@ -109,10 +104,10 @@ void in_two_processes(Board& board, unsigned on, const char* local, const char* 
   for (const int rounds : {1, 2}) {
     if (fork() != 0) continue;
     const unsigned space = own_space(board, on);
-    const Row before = copy_of(board.row_of_space(space, kUser), board);
+    const Row before = board.rows_of_spaces[space][kUser];
     sweep(rounds == 1 ? local : remote, 40 * kMib, rounds);
     (void)own_space(board, on);  // until all is charged
-    print("process", space, before, copy_of(board.row_of_space(space, kUser), board), board);
+    print("process", space, before, board.rows_of_spaces[space][kUser], board);
     _exit(0);
   }
   while (wait(nullptr) > 0) {
