@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from tests.vm.guest import Guest
 LINES_PER_MIB = (1 << 20) // 64
 TURNS = 4000  # of patterns.cpp
 ADDITIONS = 100_000
+TIMES = 100_000
+ACCESSES = {"two_lines": 2, "two_pages": 2, "atomic": 1, "atomic_of_thread": 1, "vector": 2}
 
 # Ticks of the kernel take some lines out of the caches.
 NOISE = 0.01
@@ -45,6 +48,15 @@ def test_fills_are_those_of_arithmetic(guest: Guest, root: Path) -> None:
     assert local["memory"][1] < NOISE * 40 * LINES_PER_MIB, local
     (remote,) = found["remote_memory"]
     assert remote["memory"][1] == pytest.approx(48 * LINES_PER_MIB, rel=NOISE), remote
+
+    for name, accesses in ACCESSES.items():
+        (counted,) = found[name]
+        assert counted["accesses"] == pytest.approx(TIMES * accesses, rel=NOISE), counted
+
+    # A CPU's time is its instructions and waits. A host that is busy may hold up the reader.
+    missed = [abs(each["spent"] / each["cycles"] - 1) for each in found.pop("window")]
+    assert len(missed) > 5, missed
+    assert statistics.median(missed) < NOISE, missed
 
     # 40 MiB do not fit into L3.
     one, other = sorted((each["memory"] for each in found["process"]), key=sum)

@@ -35,6 +35,7 @@
 #include "../board.hpp"
 #include "../caches.hpp"
 #include "../clock.hpp"
+#include "../instructions.hpp"
 #include "../spaces.hpp"
 #include "qemu_api.hpp"
 
@@ -51,7 +52,6 @@ using namespace atl::cachesim;
 // QEMU stops all vCPUs for one of them, the others wait here that long.
 constexpr std::chrono::milliseconds kPatience{5};
 constexpr std::chrono::milliseconds kLookEvery{2};
-constexpr std::uint64_t kPage = 4096;
 
 // Of each vCPU, in QEMU's scoreboard, because translated code adds to it.
 struct Spent {
@@ -110,18 +110,19 @@ void obey() {
 
 void on_access(unsigned cpu, qemu_plugin_meminfo_t info, std::uint64_t vaddr, bool store,
                unsigned mode) {
-  const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, vaddr);
-  if (where == nullptr) return;
-  const std::uint64_t address = qemu_plugin_hwaddr_phys_addr(where);
   const Simulation::PerCpu& mine = simulation->cpus[cpu];
-  std::uint64_t cycles = simulation->caches.access(cpu, address, store, mine.rows[mode]);
-  constexpr std::uint64_t kLineBytes = std::uint64_t{1} << kLineShift;
-  const std::uint64_t end = vaddr + (std::uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1;
-  // The second line. If it is on another page, its address is not known.
-  if ((end ^ vaddr) >= kLineBytes && (end ^ vaddr) < kPage) [[unlikely]] {
-    cycles += simulation->caches.access(cpu, address + kLineBytes, store, mine.rows[mode]);
+  const auto access = [&](std::uint64_t at) {
+    const qemu_plugin_hwaddr* const where = qemu_plugin_get_hwaddr(info, at);
+    if (where == nullptr) return;
+    const std::uint64_t address = qemu_plugin_hwaddr_phys_addr(where);
+    mine.spent->cycles += simulation->caches.access(cpu, address, store, mine.rows[mode]);
+  };
+  access(vaddr);
+  // If it ends in another line, that may be on another page.
+  const std::uint64_t last = vaddr + (std::uint64_t{1} << qemu_plugin_mem_size_shift(info)) - 1;
+  if ((last ^ vaddr) >> kLineShift != 0) [[unlikely]] {
+    access(last);
   }
-  mine.spent->cycles += cycles;
 }
 
 void on_load(unsigned cpu, qemu_plugin_meminfo_t info, std::uint64_t vaddr, void* mode) {
@@ -194,24 +195,6 @@ void on_resume(qemu_plugin_id_t, unsigned cpu) {
   obey();
 }
 
-// Whether an instruction is an atomic read-modify-write: a lock prefix, or xchg with memory. QEMU
-// reports a load and a store of it. The store says all: the core needs the line for itself.
-bool is_atomic(const std::uint8_t* code, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; ++at) {
-    const std::uint8_t byte = code[at];
-    if (byte == 0xF0 || byte == 0x86 || byte == 0x87) return true;
-    const bool prefix = byte == 0x66 || byte == 0xF2 || byte == 0xF3 || (byte & 0xF0) == 0x40;
-    if (!prefix) return false;
-  }
-  return false;
-}
-
-// mov to CR3.
-bool sets_page_table(const std::uint8_t* code, std::size_t bytes) {
-  if (bytes > 1 && (code[0] & 0xF0) == 0x40) ++code, --bytes;
-  return bytes >= 3 && code[0] == 0x0F && code[1] == 0x22 && (code[2] & 0xF8) == 0xD8;
-}
-
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
   obey();
   if (!is_counting()) return;
@@ -229,12 +212,14 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
   void* const data = reinterpret_cast<void*>(std::uintptr_t{mode});
   for (std::size_t at = 0; at < count; ++at) {
     qemu_plugin_insn* const one = qemu_plugin_tb_get_insn(block, at);
-    std::uint8_t code[16];
-    const std::size_t bytes = qemu_plugin_insn_data(one, code, sizeof code);
-    if (sets_page_table(code, bytes)) {
+    std::uint8_t bytes[16];
+    const Code code(bytes, qemu_plugin_insn_data(one, bytes, sizeof bytes));
+    if (sets_page_table(code)) {
       qemu_plugin_register_vcpu_insn_exec_cb(one, on_page_table, QEMU_PLUGIN_CB_R_REGS, nullptr);
     }
-    if (!is_atomic(code, bytes)) {
+    // QEMU reports a load and a store of an atomic instruction. The store says all: the core needs
+    // the line for itself.
+    if (!is_atomic(code)) {
       qemu_plugin_register_vcpu_mem_cb(one, on_load, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R,
                                        data);
     }

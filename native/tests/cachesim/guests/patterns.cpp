@@ -98,6 +98,72 @@ void add_apart(Board& board, const char* name, unsigned one, unsigned other, std
   });
 }
 
+// Instructions of which each makes a known number of accesses: a load of two lines, of two lines on
+// two pages, an atomic one, one in thread-local memory (with a segment prefix), a load of 32 bytes.
+void count_accesses(Board& board, unsigned on, char* memory) {
+  constexpr int kTimes = 100'000;
+  const auto repeat = [&](const char* name, const auto& instruction) {
+    measure(board, name, {on}, [&] {
+      const auto once = instruction;  // what it needs is in registers
+      for (int time = 0; time < kTimes; ++time) once();
+    });
+  };
+  const auto load_at = [](const char* at) {
+    return [at] { asm volatile("movq (%0), %%rax" : : "r"(at) : "rax"); };
+  };
+  repeat("two_lines", load_at(memory + kLine - 4));
+  repeat("two_pages", load_at(memory + 4096 - 4));
+  repeat("atomic", [memory] { asm volatile("lock incq (%0)" : : "r"(memory)); });
+  repeat("vector", [memory] { asm volatile("vmovdqu (%0), %%ymm0" : : "r"(memory) : "xmm0"); });
+  static thread_local std::uint64_t own = 0;
+  std::uintptr_t start = 0;  // of the thread's memory, which its first word says
+  asm("movq %%fs:0, %0" : "=r"(start));
+  repeat("atomic_of_thread", [offset = reinterpret_cast<std::uintptr_t>(&own) - start] {
+    asm volatile("xchgq %%rax, %%fs:(%0)" : : "r"(offset) : "rax");
+  });
+}
+
+// A reader on another CPU cuts a sweep into windows of simulated time, by the clock of the CPU that
+// sweeps. Prints how long each was, and what the CPU spent on instructions and waits meanwhile.
+void cut_into_windows(Board& board, unsigned on, unsigned reader, const char* memory) {
+  constexpr std::uint64_t kCycles = 1'000'000;
+  std::atomic<bool> is_over{false};
+  std::thread reads([&] {
+    run_on(static_cast<int>(reader));
+    const auto spent = [&] {
+      std::uint64_t sum = 0;
+      for (const Row& row : board.rows[on])
+        sum += row.columns[kInstructions] + row.columns[kStalls];
+      return sum;
+    };
+    std::uint64_t began = board.cycles[on].load(), spent_before = spent();
+    while (!is_over.load()) {
+      const std::uint64_t now = board.cycles[on].load();
+      if (now - began < kCycles) continue;
+      const std::uint64_t spent_now = spent();
+      std::cout << "{\"pattern\": \"window\", \"cycles\": " << now - began
+                << ", \"spent\": " << spent_now - spent_before << "}" << std::endl;
+      began = board.cycles[on].load();
+      spent_before = spent();
+    }
+  });
+  sweep(memory, 4 * kMib, 1);
+  is_over.store(true);
+  reads.join();
+}
+
+// A program that writes where only the simulation should harms the counts, not the simulation.
+void scribble(Board& board) {
+  const std::uint32_t cpus = board.cpus;
+  const std::uint64_t quantum = board.quantum;
+  board.cpus = ~0U;
+  board.quantum = 0;
+  count(board, true);
+  count(board, false);
+  board.cpus = cpus;
+  board.quantum = quantum;
+}
+
 // Two processes in turn on one CPU: one sweeps local memory once, the other remote memory twice.
 // Each prints what its space counted.
 void in_two_processes(Board& board, unsigned on, const char* local, const char* remote) {
@@ -129,6 +195,8 @@ void all(Board& board, char** cpus) {
   measure(board, "local_memory", {on}, [&] { sweep(local + 8 * kMib, 40 * kMib, 1); });
   measure(board, "remote_memory", {on}, [&] { sweep(remote, 48 * kMib, 1); });
 
+  count_accesses(board, on, local);
+  cut_into_windows(board, on, number(3), local + 44 * kMib);
   in_two_processes(board, on, local, remote);
   hand_over(board, "hand_over_in_chiplet", on, number(1));
   hand_over(board, "hand_over_in_node", on, number(2));
@@ -139,6 +207,7 @@ void all(Board& board, char** cpus) {
   const Row before = read_row(board, on);
   sweep(local, 8 * kMib, 1);
   print("off", on, before, read_row(board, on), board);
+  scribble(board);
 }
 
 }  // namespace
