@@ -2,7 +2,7 @@
 
     time(...)       seconds of a run
     build(...)      seconds until the index of w4 was there
-speedup(...)    over the baseline, which has the first value of each axis
+    speedup(...)    over the baseline, which has the first value of each axis
     remaining(...)  the time in percent of the baseline's
     best(over=A)    the largest speed-up over the values of the axis A, all else as given
     overhead(...)   resident memory over what the workload must hold
