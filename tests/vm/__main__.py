@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "src")]  # a checkout that is not set up has no installed `atoll`
 
+# E402, imports that are not at the top: they need the path above.
 from atoll.errors import AtollError  # noqa: E402
 from tests.vm import simulated, topology  # noqa: E402
 from tests.vm.guest import BootFailed, Guest, GuestDied  # noqa: E402

@@ -122,11 +122,9 @@ template <class Key>
                                                                            const Key& key_of) {
   fill_all(values, first, out, key_of);
 }
-#endif
 
 // The same past the caches, so that the lines that it writes are not read first. Made in parts,
 // which the compiler keeps in registers.
-#if defined(__x86_64__)
 template <class Key>
 [[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] void stream_wide(const Stream& values,
                                                                              std::uint64_t first,
@@ -150,21 +148,19 @@ template <class Key>
 }
 #endif
 
-// `out` stays in a cache.
-template <class Key>
-void fill_near(std::uint64_t seed, std::uint64_t first, std::span<Record> out, const Key& key_of) {
-  const Stream values(seed, kValueStream);
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq")) return fill_wide(values, first, out, key_of);
-#endif
-  fill_all(values, first, out, key_of);
-}
+enum class Stores { kCached, kPastCaches };  // kCached: the caller reads what was written
 
-template <class Key>
+template <Stores kStores = Stores::kPastCaches, class Key>
 void fill_with(std::uint64_t seed, std::uint64_t first, std::span<Record> out, const Key& key_of) {
   const Stream values(seed, kValueStream);
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq")) return stream_wide(values, first, out, key_of);
+  if (__builtin_cpu_supports("avx512dq")) {
+    if constexpr (kStores == Stores::kCached) {
+      return fill_wide(values, first, out, key_of);
+    } else {
+      return stream_wide(values, first, out, key_of);
+    }
+  }
 #endif
   fill_all(values, first, out, key_of);
 }
@@ -185,7 +181,7 @@ void fill_zipf(const DataSpec& spec, std::uint64_t first, std::span<Record> out)
   constexpr std::size_t kPart = 512;  // stays in the L1 cache for the second look
   for (; !out.empty(); out = out.subspan(std::min(kPart, out.size()))) {
     const std::span<Record> part = out.first(std::min(kPart, out.size()));
-    fill_near(spec.seed, first, part, [=](std::uint64_t i) {
+    fill_with<Stores::kCached>(spec.seed, first, part, [=](std::uint64_t i) {
       const Zipf::Draw draw = zipf.draw(draws.at(i));
       return draw.sure ? draw.key : kUnsure;
     });
