@@ -3,14 +3,15 @@
 Format `atoll/results` 1. The first line is a `RunHeader`. Then, block by block and in the order of
 `schedule`, each entrant writes its warm-up and measured `QueryTime`s, a `DeploymentUp`, a
 `VerifyResult`, and at its end a `PassDone`. Before the `PassDone` come a `PassPlaces`, a
-`SchedulerRan` for each server whose tasks ran on Atoll's scheduler, and a `QueryWork` for each
-query that the engine reported. After its first `PassDone`, a `QueryProfiled` follows for each
-query. If the entrant fails, it writes a `BlockFailed` instead. If only a query fails, it writes a
-`QueryFailed` after that pass, and from then on no entrant runs this query. A cluster that was
-already running (`Entrant.url`) writes no `VerifyResult` but a `ClusterLook` before and after its
-measured pass. A `RunEnd` closes a finished run. A last line that is cut off (the benchmark was
-killed while writing) is ignored when the file is read, so that `--resume` can continue. A block is
-whole when every entrant has a `PassDone` or a `BlockFailed` in it.
+`PassFills` where caches are simulated, a `SchedulerRan` for each server whose tasks ran on Atoll's
+scheduler, and a `QueryWork` for each query that the engine reported. After its first `PassDone`, a
+`QueryProfiled` follows for each query. If the entrant fails, it writes a `BlockFailed` instead. If
+only a query fails, it writes a `QueryFailed` after that pass, and from then on no entrant runs this
+query. A cluster that was already running (`Entrant.url`) writes no `VerifyResult` but a
+`ClusterLook` before and after its measured pass. A `RunEnd` closes a finished run. A last line that
+is cut off (the benchmark was killed while writing) is ignored when the file is read, so that
+`--resume` can continue. A block is whole when every entrant has a `PassDone` or a `BlockFailed` in
+it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.environment import Environment
+from atoll.schema.fills import FillCounts
 from atoll.schema.machine import Machine
 from atoll.schema.operators import QueryProfile
 from atoll.schema.plan import Plan
@@ -212,6 +214,15 @@ class PassPlaces(Record):
     places: Whereabouts
 
 
+class PassFills(Record):
+    """What the simulated caches of a guest counted in the measured pass, of all that ran."""
+
+    record: Literal["fills"] = "fills"
+    block: Block
+    label: str
+    fills: FillCounts
+
+
 class QueryProfiled(Record):
     """Follows an entrant's first finished pass, once for each query: how a server ran it once more,
     alone. Only from engines that tell."""
@@ -295,6 +306,7 @@ Line = Annotated[
     | QueryWork
     | PassDone
     | PassPlaces
+    | PassFills
     | QueryProfiled
     | BlockFailed
     | QueryFailed

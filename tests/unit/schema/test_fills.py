@@ -1,0 +1,63 @@
+"""What readings of simulated caches add up to."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from atoll.schema.fills import FillCounts, FillRow, FillSources
+
+
+def row(
+    from_chiplets: tuple[int, ...] = (0, 0, 0), from_memory: tuple[int, ...] = (0, 0)
+) -> FillRow:
+    counted = dict.fromkeys(
+        [
+            "instructions",
+            "loads",
+            "stores",
+            "l2_hits",
+            "taken_away",
+            "stall_cycles",
+            "queue_cycles",
+        ],
+        1,
+    )
+    return FillRow(**counted, from_chiplets=from_chiplets, from_memory=from_memory, written=(0, 0))
+
+
+def counts(first: FillRow, cycles: int = 2_000_000) -> FillCounts:
+    """Of three chiplets: two on node 0, one on node 1."""
+    return FillCounts(
+        quantum_cycles=1000,
+        clock_mhz=2000,
+        cycles=cycles,
+        lost_patience=0,
+        node_of_chiplet=(0, 0, 1),
+        package_of_node=(0, 1),
+        user=(first, row(), row()),
+        kernel=(row(), row(), row()),
+    )
+
+
+def test_sources_are_seen_from_the_chiplet_that_got_the_line() -> None:
+    seen = counts(row((5, 7, 11), (13, 17)))
+    assert seen.sources() == FillSources(
+        own_l3=5, other_chiplet=7, other_node=11, local_memory=13, remote_memory=17
+    )
+    assert seen.sources().share("own_l3") == 5 / 53
+    assert seen.sources("kernel").lines == 0
+    assert seen.sources(chiplets=[2]).share("own_l3") == 0
+
+
+def test_a_difference_is_what_was_counted_between() -> None:
+    between = counts(row((5, 7, 11)), 3_000_000).since(counts(row((1, 2, 3))))
+    assert between.user[0].from_chiplets == (4, 5, 8)
+    assert between.user[0].instructions == 0
+    assert between.simulated_s == pytest.approx(0.0005)
+
+
+@pytest.mark.parametrize("bad", [row((1, 2)), row((1, 2, 3), (1,))])
+def test_rows_of_another_machine_are_refused(bad: FillRow) -> None:
+    with pytest.raises(ValidationError, match="a row wants 3 chiplets and 2 nodes"):
+        counts(bad)
