@@ -11,18 +11,8 @@ from atoll.schema.fills import FillCounts, FillRow, FillSources
 def row(
     from_chiplets: tuple[int, ...] = (0, 0, 0), from_memory: tuple[int, ...] = (0, 0)
 ) -> FillRow:
-    counted = dict.fromkeys(
-        [
-            "instructions",
-            "loads",
-            "stores",
-            "l2_hits",
-            "taken_away",
-            "stall_cycles",
-            "queue_cycles",
-        ],
-        1,
-    )
+    names = [name for name, field in FillRow.model_fields.items() if field.annotation is int]
+    counted = dict.fromkeys(names, 1)
     return FillRow(**counted, from_chiplets=from_chiplets, from_memory=from_memory, written=(0, 0))
 
 
