@@ -19,6 +19,7 @@ from atoll.schema.results import (
     ClusterLook,
     DeploymentUp,
     PassDone,
+    PassFills,
     PassPlaces,
     QueryProfiled,
     QueryTime,
@@ -36,7 +37,7 @@ IDLE_ENOUGH = 0.9
 CACHED_AT_MOST = 0.01
 MOST_LISTED = 6  # findings in one warning; the results file has all
 _PID = re.compile(r"/proc/\d+/")
-_L = TypeVar("_L", ClusterLook, PassPlaces, VerifyResult)
+_L = TypeVar("_L", ClusterLook, PassFills, PassPlaces, VerifyResult)
 
 
 def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caution, ...]:
@@ -54,6 +55,7 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
             _clusters(results),
             _unread(results),
             _unseen(results),
+            _unfilled(results),
             _uncounted(results),
             _busy(results),
             _cache(results),
@@ -148,6 +150,17 @@ def _unseen(results: Results) -> Iterator[tuple[str, str]]:
             yield (
                 "places-unseen",
                 f"{label}: where threads and memory were is not wholly known: "
+                f"{first_of(reasons, MOST_LISTED, '; ')}",
+            )
+
+
+def _unfilled(results: Results) -> Iterator[tuple[str, str]]:
+    for label, passes in _by_entrant(results, PassFills):
+        reasons = list(dict.fromkeys(line.fault for line in passes if line.fault))
+        if reasons:
+            yield (
+                "fills-uncounted",
+                f"{label}: simulated fills were not counted in every pass: "
                 f"{first_of(reasons, MOST_LISTED, '; ')}",
             )
 

@@ -30,6 +30,7 @@ from atoll.bench.passes import Answered, Pass, Unanswered, run_pass
 from atoll.bench.schedule import in_block, stream_orders
 from atoll.errors import AtollError, CheckFailed, ClusterGone, DownloadFailed, EngineFailed
 from atoll.host.api import Host
+from atoll.inspect.fills import fill_count
 from atoll.schema.base import Record
 from atoll.schema.results import (
     BlockFailed,
@@ -125,7 +126,7 @@ class Bench:
     def _blocks(self, first: int) -> None:
         failures = 0
         for block in self._numbers(first):
-            for position, label in in_block(self._labels, block):
+            for position, label in in_block([one.label for one in self.header.entrants], block):
                 began, profiling_s = self.host.monotonic(), self.profiling_s
                 known = len(self.left_out)
                 error = self._one(block, position, label)
@@ -160,10 +161,6 @@ class Bench:
             if now + (now - began) - (self.profiling_s - profiling_s) > end:
                 return
 
-    @property
-    def _labels(self) -> list[str]:
-        return [entrant.label for entrant in self.header.entrants]
-
     def _one(self, block: int, position: int, label: str) -> str:
         """Measure one deployment of one block; returns why it failed, '' if it did not."""
         entrant = next(one for one in self.header.entrants if one.label == label)
@@ -177,10 +174,12 @@ class Bench:
             cached = self.work.drop_from_cache()
             tick("starting")
             began = self.host.monotonic()
-            with self.deploy(entrant) as server:
+            with self.deploy(entrant) as server, fill_count(self.host) as fills:
                 up_s = self.host.monotonic() - began
-                for _ in range(self.header.warmups):
+                for left in reversed(range(self.header.warmups)):
                     tick("warming up")
+                    if not left:
+                        fills.begin()  # the measured pass finds its caches warm
                     warm = self._pass(server, entrant, "warm-up", tick)
                     self._judge(warm, server, entrant, block, "warm-up")
                     self._leave_out(warm, server, block, label, "warm-up")
@@ -200,7 +199,9 @@ class Bench:
                 )
                 tick("measuring")
                 watched = server.watch()
+                fills.measure()
                 ran = self._pass(server, entrant, "measured", tick)
+                fills.measured()
                 try:
                     # Before the answers are checked: see atoll.bench.spreads.
                     states = server.schedulers() if ran.fault is None else ()
@@ -211,6 +212,8 @@ class Bench:
                 self._leave_out(ran, server, block, label, "measured")
                 if places is not None:
                     self.append(PassPlaces(block=block, label=label, places=places))
+                if (filled := fills.of_pass(block, label)) is not None:
+                    self.append(filled)
                 self._count(server, ran, block, label)
                 for slot, state in enumerate(states):
                     self.append(SchedulerRan(block=block, label=label, slot=slot, state=state))

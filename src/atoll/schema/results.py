@@ -220,7 +220,8 @@ class PassFills(Record):
     record: Literal["fills"] = "fills"
     block: Block
     label: str
-    fills: FillCounts
+    fills: FillCounts | None
+    fault: str = ""  # why there are none, or that counting could not be ended
 
 
 class QueryProfiled(Record):

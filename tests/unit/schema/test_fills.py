@@ -5,29 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from atoll.schema.fills import FillCounts, FillRow, FillSources
-
-
-def row(
-    from_chiplets: tuple[int, ...] = (0, 0, 0), from_memory: tuple[int, ...] = (0, 0)
-) -> FillRow:
-    names = [name for name, field in FillRow.model_fields.items() if field.annotation is int]
-    counted = dict.fromkeys(names, 1)
-    return FillRow(**counted, from_chiplets=from_chiplets, from_memory=from_memory, written=(0, 0))
-
-
-def counts(first: FillRow, cycles: int = 2_000_000) -> FillCounts:
-    """Of three chiplets: two on node 0, one on node 1."""
-    return FillCounts(
-        quantum_cycles=1000,
-        clock_mhz=2000,
-        cycles=cycles,
-        lost_patience=0,
-        node_of_chiplet=(0, 0, 1),
-        package_of_node=(0, 1),
-        user=(first, row(), row()),
-        kernel=(row(), row(), row()),
-    )
+from atoll.schema.fills import FillRow, FillSources
+from tests.parts.fills import counts, row
 
 
 def test_sources_are_seen_from_the_chiplet_that_got_the_line() -> None:
