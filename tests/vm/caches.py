@@ -30,6 +30,7 @@ class Caches:
     l3: tuple[int, int]  # of an L3 domain; for one L3 a package, of the package
     l3_of_package: bool
     latency: dict[str, int]
+    clock_mhz: int  # the highest of the source's part
     source: str
 
 
@@ -45,7 +46,8 @@ CATALOG = {
         (32 << 10, 16),
         False,
         _latency(12, 46, 370, 400, 680, 340, 370, 650),
-        "AMD, Software Optimization Guide for family 19h, models 00h to 0Fh",
+        3675,
+        "AMD, Software Optimization Guide for family 19h, models 00h to 0Fh; EPYC 7713",
     ),
     "EPYC-Genoa": Caches(
         (32, 8),
@@ -53,7 +55,8 @@ CATALOG = {
         (32 << 10, 16),
         False,
         _latency(14, 50, 400, 430, 750, 420, 450, 780),
-        "AMD, Software Optimization Guide for family 19h, models 10h to 1Fh",
+        3700,
+        "AMD, Software Optimization Guide for family 19h, models 10h to 1Fh; EPYC 9654",
     ),
     "SapphireRapids": Caches(
         (48, 12),
@@ -61,6 +64,7 @@ CATALOG = {
         (105 << 10, 15),
         True,
         _latency(15, 120, 200, 220, 400, 330, 360, 550),
+        3800,
         "Intel, 64 and IA-32 Architectures Optimization Reference Manual; Xeon 8480+",
     ),
     "Graviton3": Caches(
@@ -69,6 +73,7 @@ CATALOG = {
         (32 << 10, 16),
         True,
         _latency(13, 90, 130, 150, 300, 300, 330, 500),
+        2600,
         "Arm, Neoverse V1 Technical Reference Manual; AWS, Graviton3",
     ),
 }
@@ -88,7 +93,7 @@ def describe(topology: Topology, quantum: int) -> str:
     l3 = (kib // topology.l3 if caches.l3_of_package else kib, ways)
     lines = [_shape("l1", caches.l1), _shape("l2", caches.l2), _shape("l3", l3)]
     lines += [f"latency {name} {cycles}" for name, cycles in caches.latency.items()]
-    lines.append(f"quantum {quantum}")
+    lines += [f"clock {caches.clock_mhz}", f"quantum {quantum}"]
     lines += [f"memory {node} {start << 20} {mib << 20}" for node, start, mib in _memory(topology)]
     cores: dict[tuple[int, int, int], int] = {}
     for cpu, place in enumerate(topology.places()):

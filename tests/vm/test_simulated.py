@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from atoll.schema.fills import FillCounts
 from tests.vm import caches, image, native, simulated, topology
 from tests.vm.guest import Guest
 
@@ -100,6 +101,58 @@ def test_atoll_fills_shows_from_where_a_commands_lines_came(guest: Guest, root: 
     done = guest.run([fills, "--", "sh", "-c", "echo said; exit 7"], cwd=str(root))
     assert (done.returncode, done.stdout) == (7, "said\n"), done.stderr
     assert guest.run([fills, "--", "/nonexistent"], cwd=str(root)).returncode == 127
+
+
+@pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
+def test_counts_by_hand_and_as_json_are_those_of_the_schema(guest: Guest, root: Path) -> None:
+    fills = native.built("atoll-fills", "native/src/cachesim/atoll-fills")
+    sweep = native.built("cachesim-sweep", "native/tests/cachesim/cachesim-sweep")
+
+    def ask(verb: str) -> tuple[int, str, str]:
+        done = guest.run([fills, verb], timeout_s=60, cwd=str(root))
+        return done.returncode, done.stdout, done.stderr.removeprefix("atoll-fills: ")
+
+    assert ask("read") == (2, "", "counting is off; `atoll-fills on` begins it\n")
+    assert ask("off") == (2, "", "counting was not begun with `atoll-fills on`\n")
+    assert ask("on") == (0, "", "")
+    assert ask("on") == (2, "", "counting is on already; `atoll-fills off` ends it\n")
+    before = FillCounts.model_validate_json(ask("read")[1])
+    assert guest.run([sweep, "2", "1", "40", "4"], timeout_s=60, cwd=str(root)).returncode == 0
+    counts = FillCounts.model_validate_json(ask("read")[1]).since(before)
+    assert ask("off") == (0, "", "")
+    assert ask("read")[0] == 2
+
+    assert counts.quantum_cycles == 200
+    assert (counts.node_of_chiplet, counts.package_of_node) == ((0,) * 4 + (1,) * 4, (0, 1))
+    remote = counts.sources("user", [1]).remote_memory
+    assert remote == pytest.approx(4 * 40 * LINES_PER_MIB, rel=NOISE), counts
+    # The sweep's CPU waited for nearly all of them.
+    assert counts.cycles > remote * caches.CATALOG["EPYC-Milan"].latency["far_memory"]
+
+    written = f"{fills} --json /tmp/fills.json -- {sweep} 2 1 40 1 && cat /tmp/fills.json"
+    done = guest.run(["sh", "-c", written], timeout_s=60, cwd=str(root))
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    counts = FillCounts.model_validate_json(done.stdout)
+    assert counts.sources().remote_memory == pytest.approx(40 * LINES_PER_MIB, rel=NOISE), counts
+    done = guest.run([fills, "--json", "/nonexistent/x", "--", "true"], cwd=str(root))
+    assert (done.returncode, done.stderr) == (
+        2,
+        "atoll-fills: /nonexistent/x: No such file or directory\n",
+    )
+
+
+@pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
+def test_counting_ends_with_a_killed_atoll_fills_but_by_hand_it_stays(
+    guest: Guest, root: Path
+) -> None:
+    fills = native.built("atoll-fills", "native/src/cachesim/atoll-fills")
+    begun = f"until {fills} read >/dev/null 2>&1; do sleep 0.1; done"
+    ended = f"while {fills} read >/dev/null 2>&1; do sleep 0.1; done"
+    killed = f"{fills} -- sleep 1000 & {begun}; kill -9 $!; {ended}"
+    assert guest.run(["sh", "-c", killed], timeout_s=60, cwd=str(root)).returncode == 0
+    by_hand = f"{fills} on; {fills} -- true 2>/dev/null; {fills} read && {fills} off"
+    done = guest.run(["sh", "-c", by_hand], timeout_s=60, cwd=str(root))
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
 
 
 MILAN2 = caches.describe(topology.load("milan2"), quantum=1000)  # 16 CPUs

@@ -25,13 +25,15 @@ inline constexpr unsigned kSpaces = 256;
 struct Board {
   static constexpr std::size_t kBytes = 1 << 20;
   static constexpr char kMagic[8] = {'A', 'T', 'O', 'L', 'L', 'S', 'I', 'M'};
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
 
   char magic[8];
   std::uint32_t version;
   std::uint32_t cpus, chiplets, nodes;
   std::uint64_t quantum;                     // cycles
+  std::uint64_t clock_mhz;                   // of the cores
   std::atomic<std::uint32_t> wanted;         // by the guest: how many programs want to count
+  std::atomic<std::uint32_t> by_hand;        // by the guest: 1 if one of them is `atoll-fills on`
   std::atomic<std::uint32_t> counting;       // the answer: 0 or 1
   std::atomic<std::uint64_t> lost_patience;  // waits that a CPU gave up (clock.hpp)
   std::atomic<std::uint32_t> space_of_cpu[kMostCpus];  // at the end of its last quantum
@@ -58,6 +60,7 @@ inline void begin(Board& board, const Machine& machine) {
   board.chiplets = machine.chiplets;
   board.nodes = machine.nodes;
   board.quantum = machine.quantum;
+  board.clock_mhz = machine.clock_mhz;
   for (std::size_t cpu = 0; cpu < machine.cpus.size(); ++cpu) {
     const Cpu& place = machine.cpus[cpu];
     board.chiplet_of_cpu[cpu] = static_cast<std::uint8_t>(place.chiplet);

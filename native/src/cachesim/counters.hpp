@@ -21,6 +21,7 @@ enum Column : unsigned {
   kL2Hits,                                     // L1 did not have it
   kTakenAway,                                  // copies that other cores lost to this CPU's stores
   kStalls,                                     // cycles
+  kQueued,                                     // of them, waiting for a busy link or memory
   kFromChiplet,                                // of each chiplet: lines that came from its caches
   kFromMemory = kFromChiplet + kMostChiplets,  // of each node: lines that came from its memory
   kWritten = kFromMemory + kMostNodes,         // of each node: lines written back to it

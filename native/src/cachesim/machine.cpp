@@ -62,6 +62,7 @@ class Reader {
 
 constexpr std::uint64_t kMostSets = 1 << 20;
 constexpr std::uint64_t kMostLatency = 1'000'000;
+constexpr std::uint64_t kMostMhz = 100'000;
 constexpr std::uint64_t kMostQuantum = 1'000'000'000;
 constexpr std::uint64_t kMib = std::uint64_t{1} << kMibShift;
 
@@ -159,6 +160,8 @@ Machine parse_machine(std::string_view text) {
       machine.l3 = read_shape(line, false);
     } else if (key == "latency") {
       read_latency(line, machine, latencies);
+    } else if (key == "clock") {
+      machine.clock_mhz = static_cast<std::uint32_t>(line.count(1, kMostMhz));
     } else if (key == "quantum") {
       machine.quantum = line.count(1, kMostQuantum);
     } else if (key == "memory") {
@@ -170,7 +173,7 @@ Machine parse_machine(std::string_view text) {
     }
     line.done();
   }
-  for (const char* key : {"l1", "l2", "l3", "latency", "quantum", "memory", "cpu"}) {
+  for (const char* key : {"l1", "l2", "l3", "latency", "clock", "quantum", "memory", "cpu"}) {
     if (!seen.contains(key)) throw BadMachine("lacks '" + std::string(key) + "'");
   }
   if (latencies.size() != kSources) throw BadMachine("lacks a latency");

@@ -8,6 +8,7 @@
 //   l2 SETS WAYS        of a core; the same
 //   l3 SETS WAYS        of a chiplet; SETS: a multiple of 64
 //   latency WHAT CYCLES one for each of kLatencyNames
+//   clock MHZ           of the cores
 //   quantum CYCLES      how far a CPU may run ahead of the slowest
 //   memory NODE START BYTES   guest-physical addresses, multiples of 1 MiB, at most 64 GiB
 //   cpu NUMBER core N chiplet N node N package N
@@ -69,7 +70,8 @@ struct Memory {
 struct Machine {
   Shape l1, l2, l3;
   std::uint32_t latency[kSources] = {};  // cycles
-  std::uint64_t quantum = 0;             // cycles
+  std::uint32_t clock_mhz = 0;
+  std::uint64_t quantum = 0;  // cycles
   std::vector<Memory> memory;
   std::vector<Cpu> cpus;
   unsigned cores = 0, chiplets = 0, nodes = 0;  // one more than the largest number

@@ -57,7 +57,7 @@ TEST_F(BoardOfGuest, WithoutDevicesThereIsNone) {
 TEST_F(BoardOfGuest, AnotherVersionIsSaid) {
   add("0000:00:04.0", "0x1110", begun(99), Board::kBytes);
   EXPECT_EQ(fault(), (devices_ / "0000:00:04.0/resource2").string() +
-                         ": a board of version 99; this program knows 1");
+                         ": a board of version 99; this program knows 2");
 }
 
 TEST_F(BoardOfGuest, CountingEndsWithTheLastThatWantsIt) {

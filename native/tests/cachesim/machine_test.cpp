@@ -40,6 +40,7 @@ TEST(CachesimMachine, HasWhatItsDescriptionSays) {
   EXPECT_EQ(machine.cores, 16U);
   EXPECT_EQ(machine.chiplets, 8U);
   EXPECT_EQ(machine.nodes, 5U);
+  EXPECT_EQ(machine.clock_mhz, 2000U);
   EXPECT_EQ(machine.package_of_node, (std::vector<unsigned>{0, 0, 1, 1, 0}));
   EXPECT_EQ(machine.latency[kFarMemory], 80U);
 }
@@ -63,26 +64,27 @@ TEST(CachesimMachine, ABadLineIsNamedWithWhatItWants) {
   EXPECT_EQ(fault_of(with("l3", "l3 64 17")), "line 3: wants a number from 1 to 16");
   EXPECT_EQ(fault_of(with("l3", "l3 64")), "line 3: ends too early");
   EXPECT_EQ(fault_of(with("l3", "l3 64 8 9")), "line 3: goes on after its end");
-  EXPECT_EQ(fault_of(with("quantum", "quantum 0")), "line 4: wants a number from 1 to 1000000000");
-  EXPECT_EQ(fault_of(with("quantum", "quantum -1")), "line 4: wants a number from 1 to 1000000000");
-  EXPECT_EQ(fault_of(with("quantum", "colour red")), "line 4: no such key");
-  EXPECT_EQ(fault_of(with("quantum", "l1 64 8")), "line 4: appears twice");
-  EXPECT_EQ(fault_of(with("latency l2", "latency l9 7")), "line 5: no such latency");
-  EXPECT_EQ(fault_of(with("latency l2", "latency own_l3 7")), "line 6: appears twice");
-  EXPECT_EQ(fault_of(with("memory 1", "memory 1 0 1048576")), "line 14: overlaps other memory");
+  EXPECT_EQ(fault_of(with("clock", "clock 0")), "line 4: wants a number from 1 to 100000");
+  EXPECT_EQ(fault_of(with("quantum", "quantum 0")), "line 5: wants a number from 1 to 1000000000");
+  EXPECT_EQ(fault_of(with("quantum", "quantum -1")), "line 5: wants a number from 1 to 1000000000");
+  EXPECT_EQ(fault_of(with("quantum", "colour red")), "line 5: no such key");
+  EXPECT_EQ(fault_of(with("quantum", "l1 64 8")), "line 5: appears twice");
+  EXPECT_EQ(fault_of(with("latency l2", "latency l9 7")), "line 6: no such latency");
+  EXPECT_EQ(fault_of(with("latency l2", "latency own_l3 7")), "line 7: appears twice");
+  EXPECT_EQ(fault_of(with("memory 1", "memory 1 0 1048576")), "line 15: overlaps other memory");
   EXPECT_EQ(fault_of(with("memory 1", "memory 1 0 4096")),
-            "line 14: wants a number from 1048576 to 68719476736");
+            "line 15: wants a number from 1048576 to 68719476736");
   EXPECT_EQ(fault_of(with("memory 1", "memory 1 68719476735 1048576")),
-            "line 14: wants a number from 0 to 68718428160");
+            "line 15: wants a number from 0 to 68718428160");
   EXPECT_EQ(fault_of(with("cpu 1", "cpu 2 core 2 chiplet 0 node 0 package 0")),
-            "line 16: CPUs want to be in order, from 0");
+            "line 17: CPUs want to be in order, from 0");
   EXPECT_EQ(fault_of(with("cpu 1", "cpu 1 core 0 chiplet 1 node 0 package 0")),
-            "line 16: core: on two chiplets");
+            "line 17: core: on two chiplets");
   EXPECT_EQ(fault_of(with("cpu 1", "cpu 1 core 1 chiplet 0 node 1 package 0")),
-            "line 16: chiplet: on two nodes");
+            "line 17: chiplet: on two nodes");
   EXPECT_EQ(fault_of(with("cpu 4", "cpu 4 core 4 chiplet 2 node 0 package 1")),
-            "line 19: node: on two packages");
-  EXPECT_EQ(fault_of(with("cpu 1", "cpu 1 chiplet 0 core 0")), "line 16: wants 'core'");
+            "line 20: node: on two packages");
+  EXPECT_EQ(fault_of(with("cpu 1", "cpu 1 chiplet 0 core 0")), "line 17: wants 'core'");
 }
 
 TEST(CachesimMachine, WhatIsMissingIsNamed) {

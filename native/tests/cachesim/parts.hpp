@@ -21,7 +21,7 @@ struct Built {
   unsigned memory_only = 0;  // nodes
 
   [[nodiscard]] std::string text() const {
-    std::string text = "l1 " + l1 + "\nl2 " + l2 + "\nl3 " + l3 + "\nquantum 1000\n";
+    std::string text = "l1 " + l1 + "\nl2 " + l2 + "\nl3 " + l3 + "\nclock 2000\nquantum 1000\n";
     std::uint32_t cycles = 10;
     for (const char* name : kLatencyNames) {
       text += "latency " + std::string(name) + " " + std::to_string(cycles) + "\n";

@@ -1,17 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 #include "fills.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 
 namespace atl::cachesim {
 namespace {
 
+// Counts by source, seen from the chiplet whose CPUs got the lines.
+struct Fills {
+  std::uint64_t instructions = 0;
+  std::uint64_t stalls = 0;  // cycles
+  std::uint64_t queued = 0;  // cycles
+  std::uint64_t accesses = 0;
+  std::uint64_t l2_hits = 0;
+  std::uint64_t written_back = 0;
+  std::uint64_t taken_away = 0;
+  std::uint64_t own_l3 = 0;
+  std::uint64_t other_chiplets = 0;  // of the node
+  std::uint64_t other_nodes = 0;     // their caches
+  std::uint64_t local_memory = 0;
+  std::uint64_t remote_memory = 0;
+};
+
 struct Line {
   const char* name;
   std::uint64_t Fills::* number;
 };
-
 constexpr Line kSourceLines[] = {
     {"own L3", &Fills::own_l3},
     {"other chiplets", &Fills::other_chiplets},
@@ -21,28 +38,17 @@ constexpr Line kSourceLines[] = {
 };
 constexpr Line kOtherLines[] = {
     {"instructions", &Fills::instructions}, {"stall cycles", &Fills::stalls},
-    {"accesses", &Fills::accesses},         {"L2 hits", &Fills::l2_hits},
-    {"written back", &Fills::written_back}, {"taken away", &Fills::taken_away},
+    {"of them queued", &Fills::queued},     {"accesses", &Fills::accesses},
+    {"L2 hits", &Fills::l2_hits},           {"written back", &Fills::written_back},
+    {"taken away", &Fills::taken_away},
 };
 
-template <typename Visit>
-void each_number(const Visit& visit) {
-  for (const Line& line : kOtherLines) visit(line.number);
-  for (const Line& line : kSourceLines) visit(line.number);
-}
-
-Fills sum(const std::vector<Fills>& all) {
-  Fills found;
-  for (const Fills& one : all) {
-    each_number([&](auto number) { found.*number += one.*number; });
-  }
-  return found;
-}
-
-void add_row(Fills& fills, const Board& board, unsigned chiplet, const std::uint64_t* row) {
+void add_row(Fills& fills, const Board& board, unsigned chiplet, const Row& counted) {
+  const std::uint64_t* const row = counted.columns;
   const unsigned node = board.node_of_chiplet[chiplet];
   fills.instructions += row[kInstructions];
   fills.stalls += row[kStalls];
+  fills.queued += row[kQueued];
   fills.accesses += row[kLoads] + row[kStores];
   fills.l2_hits += row[kL2Hits];
   fills.taken_away += row[kTakenAway];
@@ -57,6 +63,14 @@ void add_row(Fills& fills, const Board& board, unsigned chiplet, const std::uint
     (home == node ? fills.local_memory : fills.remote_memory) += row[kFromMemory + home];
     fills.written_back += row[kWritten + home];
   }
+}
+
+Fills sum(const Board& board, const std::vector<Row>& rows) {
+  Fills found;
+  for (unsigned chiplet = 0; chiplet < rows.size(); ++chiplet) {
+    add_row(found, board, chiplet, rows[chiplet]);
+  }
+  return found;
 }
 
 __attribute__((format(printf, 2, 3))) void print(std::string& text, const char* format, ...) {
@@ -74,32 +88,78 @@ double percent(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// "name":[...], of what `write` gives for 0 to `length` - 1.
+template <typename Write>
+std::string list(const char* name, unsigned length, const Write& write) {
+  std::string text;
+  for (unsigned at = 0; at < length; ++at) text += (at == 0 ? "" : ",") + write(at);
+  return '"' + std::string(name) + "\":[" + text + ']';
+}
+
+std::string member(const char* name, std::uint64_t value) {
+  return '"' + std::string(name) + "\":" + std::to_string(value) + ',';
+}
+
+std::string json(const Board& board, const Row& counted) {
+  const auto columns = [&](const char* name, unsigned first, unsigned length) {
+    return list(name, length,
+                [&](unsigned at) { return std::to_string(counted.columns[first + at]); });
+  };
+  constexpr struct {
+    const char* name;
+    Column column;
+  } kNumbers[] = {{"instructions", kInstructions},
+                  {"loads", kLoads},
+                  {"stores", kStores},
+                  {"l2_hits", kL2Hits},
+                  {"taken_away", kTakenAway},
+                  {"stall_cycles", kStalls},
+                  {"queue_cycles", kQueued}};
+  std::string text = "{";
+  for (const auto& [name, column] : kNumbers) text += member(name, counted.columns[column]);
+  return text + columns("from_chiplets", kFromChiplet, board.chiplets) + ',' +
+         columns("from_memory", kFromMemory, board.nodes) + ',' +
+         columns("written", kWritten, board.nodes) + '}';
+}
+
 }  // namespace
 
-FillsOfChiplets fills_of(Board& board) {
-  FillsOfChiplets found;
-  for (unsigned mode = 0; mode < kModes; ++mode) {
-    found[mode].resize(board.chiplets);
-    for (unsigned cpu = 0; cpu < board.cpus; ++cpu) {
-      const unsigned chiplet = board.chiplet_of_cpu[cpu];
-      add_row(found[mode][chiplet], board, chiplet, board.row(cpu, mode));
+Counts read(Board& board) {
+  Counts found;
+  found.lost_patience = board.lost_patience.load();
+  for (auto& rows : found.rows) rows.resize(board.chiplets);
+  for (unsigned cpu = 0; cpu < board.cpus; ++cpu) {
+    found.cycles = std::max(found.cycles, board.cycles[cpu].load());
+    for (unsigned mode = 0; mode < kModes; ++mode) {
+      std::uint64_t* const row = board.row(cpu, mode);
+      std::uint64_t* const all = found.rows[mode][board.chiplet_of_cpu[cpu]].columns;
+      // Relaxed: the numbers are live, and want no order between them.
+      for (unsigned at = 0; at < kColumns; ++at) {
+        all[at] += std::atomic_ref(row[at]).load(std::memory_order_relaxed);
+      }
     }
   }
   return found;
 }
 
-FillsOfChiplets difference(const FillsOfChiplets& before, const FillsOfChiplets& after) {
-  FillsOfChiplets found = after;
+Counts difference(const Counts& before, const Counts& after) {
+  Counts found = after;
+  found.cycles -= before.cycles;
+  found.lost_patience -= before.lost_patience;
   for (unsigned mode = 0; mode < kModes; ++mode) {
-    for (std::size_t at = 0; at < found[mode].size(); ++at) {
-      each_number([&](auto number) { found[mode][at].*number -= before[mode][at].*number; });
+    for (std::size_t chiplet = 0; chiplet < found.rows[mode].size(); ++chiplet) {
+      for (unsigned at = 0; at < kColumns; ++at) {
+        found.rows[mode][chiplet].columns[at] -= before.rows[mode][chiplet].columns[at];
+      }
     }
   }
   return found;
 }
 
-std::string table(const FillsOfChiplets& fills) {
-  const Fills user = sum(fills[kUser]), kernel = sum(fills[kKernel]);
+std::string table(const Board& board, const Counts& counts) {
+  const Fills user = sum(board, counts.rows[kUser]), kernel = sum(board, counts.rows[kKernel]);
+  std::uint64_t lines = 0;
+  for (const Line& line : kSourceLines) lines += user.*line.number;
   std::string text;
   print(text, "%-24s %14s %7s %14s\n", "simulated", "user", "share", "kernel");
   for (const Line& line : kOtherLines) {
@@ -108,19 +168,37 @@ std::string table(const FillsOfChiplets& fills) {
   }
   for (const Line& line : kSourceLines) {
     print(text, "from %-19s %14llu %5.1f %% %14llu\n", line.name, number(user.*line.number),
-          percent(user.*line.number, user.all()), number(kernel.*line.number));
+          percent(user.*line.number, lines), number(kernel.*line.number));
   }
   print(text, "\n%-24s", "simulated, user, from");
   for (const Line& line : kSourceLines) print(text, " %14s", line.name);
   text += '\n';
-  for (std::size_t chiplet = 0; chiplet < fills[kUser].size(); ++chiplet) {
-    print(text, "to chiplet %-13zu", chiplet);
-    for (const Line& line : kSourceLines) {
-      print(text, " %14llu", number(fills[kUser][chiplet].*line.number));
-    }
+  for (unsigned chiplet = 0; chiplet < board.chiplets; ++chiplet) {
+    Fills own;
+    add_row(own, board, chiplet, counts.rows[kUser][chiplet]);
+    print(text, "to chiplet %-13u", chiplet);
+    for (const Line& line : kSourceLines) print(text, " %14llu", number(own.*line.number));
     text += '\n';
   }
+  print(text, "\nwaits for the slowest CPU that were given up: %llu\n",
+        number(counts.lost_patience));
   return text;
+}
+
+std::string json(const Board& board, const Counts& counts) {
+  const auto rows = [&](const char* name, Mode mode) {
+    return list(name, board.chiplets,
+                [&](unsigned at) { return json(board, counts.rows[mode][at]); });
+  };
+  return R"({"format":"atoll/fills","version":1,"source":"simulated",)" +
+         member("quantum_cycles", board.quantum) + member("clock_mhz", board.clock_mhz) +
+         member("cycles", counts.cycles) + member("lost_patience", counts.lost_patience) +
+         list("node_of_chiplet", board.chiplets,
+              [&](unsigned at) { return std::to_string(board.node_of_chiplet[at]); }) +
+         ',' +
+         list("package_of_node", board.nodes,
+              [&](unsigned at) { return std::to_string(board.package_of_node[at]); }) +
+         ',' + rows("user", kUser) + ',' + rows("kernel", kKernel) + "}\n";
 }
 
 }  // namespace atl::cachesim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-// Counts of a board by source, seen from the chiplet whose CPU got the lines, as text.
+// What a board counted, by chiplet, and as text.
 #pragma once
 
 #include <array>
@@ -11,33 +11,20 @@
 
 namespace atl::cachesim {
 
-struct Fills {
-  std::uint64_t instructions = 0;
-  std::uint64_t stalls = 0;  // cycles
-  std::uint64_t accesses = 0;
-  std::uint64_t l2_hits = 0;
-  std::uint64_t own_l3 = 0;
-  std::uint64_t other_chiplets = 0;  // of the node
-  std::uint64_t other_nodes = 0;     // their caches
-  std::uint64_t local_memory = 0;
-  std::uint64_t remote_memory = 0;
-  std::uint64_t written_back = 0;
-  std::uint64_t taken_away = 0;
-
-  [[nodiscard]] std::uint64_t all() const {
-    return own_l3 + other_chiplets + other_nodes + local_memory + remote_memory;
-  }
+// What all CPUs counted since the board is there, or between two readings.
+struct Counts {
+  std::uint64_t cycles = 0;  // simulated time: of the CPU that is furthest
+  std::uint64_t lost_patience = 0;
+  std::array<std::vector<Row>, kModes> rows;  // by chiplet: the sum of its CPUs
 };
+[[nodiscard]] Counts read(Board& board);
+[[nodiscard]] Counts difference(const Counts& before, const Counts& after);
 
-// By mode and chiplet: what the CPUs of the chiplet have counted since the board is there.
-using FillsOfChiplets = std::array<std::vector<Fills>, kModes>;
-[[nodiscard]] FillsOfChiplets fills_of(Board& board);
+// A table of all by source, seen from the chiplet whose CPU got the lines, and a line for each
+// chiplet. Every line says what it is without colour.
+[[nodiscard]] std::string table(const Board& board, const Counts& counts);
 
-// What was counted between two readings.
-[[nodiscard]] FillsOfChiplets difference(const FillsOfChiplets& before,
-                                         const FillsOfChiplets& after);
-
-// A table of all, and one line for each chiplet. Every line says what it is without colour.
-[[nodiscard]] std::string table(const FillsOfChiplets& fills);
+// Format atoll/fills 1 (src/atoll/schema/fills.py), in one line.
+[[nodiscard]] std::string json(const Board& board, const Counts& counts);
 
 }  // namespace atl::cachesim

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-// atoll-fills -- COMMAND: run a command in a guest with simulated caches, and print from where its
-// lines came, on stderr. All that runs in the guest meanwhile is counted.
+// Counts cache lines in a guest with simulated caches, by where they came from. All that runs in
+// the guest is counted.
+//
+//   atoll-fills on | off | read            by hand; read prints what was counted so far, as JSON
+//   atoll-fills [--json FILE] -- COMMAND   while a command runs: a table on stderr, or JSON in FILE
 //
 // Exit status: the command's, as a shell gives it; 2 wrong use or no simulated caches.
 #include <signal.h>
@@ -11,9 +14,13 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <fstream>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "../board_of_guest.hpp"
+#include "counting.hpp"
 #include "fills.hpp"
 
 namespace {
@@ -27,42 +34,85 @@ using namespace atl::cachesim;
   _exit(fault == ENOENT ? 127 : 126);
 }
 
-int run(char** command) {
-  Board& board = open_board();
-  count(board, true);
-  const FillsOfChiplets before = fills_of(board);
-  const std::uint64_t lost_before = board.lost_patience.load();
+// The command's status, as waitpid gives it.
+int status_of(char** command) {
   // The terminal's Ctrl-C is the command's, as with time(1).
   const auto interrupt = signal(SIGINT, SIG_IGN), quit = signal(SIGQUIT, SIG_IGN);
   const pid_t child = fork();
+  if (child < 0) throw std::runtime_error(std::string("cannot fork: ") + std::strerror(errno));
   if (child == 0) {
     signal(SIGINT, interrupt);
     signal(SIGQUIT, quit);
     become(command);
   }
   int status = 0;
-  if (child > 0) {
-    while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
-    }
+  while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
   }
-  const FillsOfChiplets after = fills_of(board);
-  const std::uint64_t lost = board.lost_patience.load() - lost_before;
-  count(board, false);
-  if (child < 0) throw std::runtime_error("cannot fork");
-  std::fprintf(stderr, "\n%s\nwaits for the slowest CPU that were given up: %llu\n",
-               table(difference(before, after)).c_str(), static_cast<unsigned long long>(lost));
+  return status;
+}
+
+// `path`: for JSON; empty for a table on stderr.
+int run(const std::string& path, char** command) {
+  Board& board = open_board();
+  std::ofstream file;
+  if (!path.empty()) file.open(path);
+  if (!file) throw std::runtime_error(path + ": " + std::strerror(errno));
+  int status = 0;
+  Counts counted;
+  {
+    const Counting counting(board);
+    const Counts before = read(board);
+    status = status_of(command);
+    counted = difference(before, read(board));
+  }
+  if (path.empty()) {
+    std::fprintf(stderr, "\n%s", table(board, counted).c_str());
+  } else if (!(file << json(board, counted) << std::flush)) {
+    throw std::runtime_error(path + ": " + std::strerror(errno));
+  }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Until `off`, even if this program has long ended.
+int count_by_hand(bool wanted) {
+  Board& board = open_board();
+  if (board.by_hand.exchange(wanted ? 1 : 0) == (wanted ? 1U : 0U)) {
+    throw std::runtime_error(wanted ? "counting is on already; `atoll-fills off` ends it"
+                                    : "counting was not begun with `atoll-fills on`");
+  }
+  count(board, wanted);
+  return 0;
+}
+
+int print_counts() {
+  Board& board = open_board();
+  if (board.counting.load() == 0) {
+    throw std::runtime_error("counting is off; `atoll-fills on` begins it");
+  }
+  std::fputs(json(board, read(board)).c_str(), stdout);
+  return 0;
+}
+
+int obey(int argc, char** argv) {
+  const auto is = [&](int at, std::string_view word) { return at < argc && argv[at] == word; };
+  if (argc == 2 && is(1, "on")) return count_by_hand(true);
+  if (argc == 2 && is(1, "off")) return count_by_hand(false);
+  if (argc == 2 && is(1, "read")) return print_counts();
+  if (argc > 2 && is(1, "--")) return run("", argv + 2);
+  if (argc > 4 && is(1, "--json") && is(3, "--")) return run(argv[2], argv + 4);
+  std::fputs(
+      "usage: atoll-fills on | off | read\n"
+      "       atoll-fills [--json FILE] -- COMMAND\n"
+      "in a guest with simulated caches\n",
+      stderr);
+  return 2;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3 || std::string_view(argv[1]) != "--") {
-    std::fputs("usage: atoll-fills -- COMMAND; in a guest with simulated caches\n", stderr);
-    return 2;
-  }
   try {
-    return run(argv + 2);
+    return obey(argc, argv);
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "atoll-fills: %s\n", fault.what());
     return 2;
