@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from atoll.guest import native, topology
+from atoll.guest.guest import BootFailed, Guest
 from perf.harness import WrongAnswer, at_least, at_most, median, note, ratio
-from tests.vm import native, topology
-from tests.vm.guest import BootFailed, Guest
 
 ROUNDS = 5  # boots with and without
 TRIES = 3  # of a boot

@@ -11,15 +11,12 @@ from __future__ import annotations
 import sys
 
 from atoll.errors import AtollError
-from tests.vm import image
+from atoll.guest import image
 
 
 def main() -> int:
     try:
         found = image.ensure()
-    except image.NoImage as fault:
-        print(f"ensure_guest: {fault}", file=sys.stderr)
-        return 6
     except AtollError as fault:
         print(f"ensure_guest: {fault}", file=sys.stderr)
         return fault.exit_code

@@ -81,3 +81,9 @@ class DownloadFailed(AtollError):
 
 class DiskFull(DownloadFailed):
     """The disk is full, or this user's quota on it is used up."""
+
+
+class GuestFailed(AtollError):
+    """An emulated guest did not boot, or died."""
+
+    exit_code = 97

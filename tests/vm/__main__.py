@@ -1,7 +1,4 @@
-"""Run a command in a guest that is the machine of a topology file (docs/guest.md).
-
-Needs no set-up of the checkout: any Python from 3.11 on will do.
-"""
+"""Run a command in a guest that is the machine of a topology file (docs/guest.md)."""
 
 from __future__ import annotations
 
@@ -14,18 +11,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "src")]  # a checkout that is not set up has no installed `atoll`
+from atoll.errors import AtollError, GuestFailed
+from atoll.guest import simulated, topology
+from atoll.guest.guest import Guest
 
-# E402, imports that are not at the top: they need the path above.
-from atoll.errors import AtollError  # noqa: E402
-from tests.vm import simulated, topology  # noqa: E402
-from tests.vm.guest import BootFailed, Guest, GuestDied  # noqa: E402
-from tests.vm.image import NoImage  # noqa: E402
-
-EXIT_USAGE = 2
-EXIT_BOOT_FAILED = 97
-EXIT_NO_IMAGE = 6
 EXIT_TIMED_OUT = 124  # as timeout(1)
 EXIT_INTERRUPTED = 130
 EXIT_READER_GONE = 141  # as of a command that dies of SIGPIPE
@@ -88,19 +77,16 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run(given)
-    except (topology.TopologyRefused, NoImage, BootFailed, GuestDied, AtollError) as fault:
-        codes = {topology.TopologyRefused: EXIT_USAGE, NoImage: EXIT_NO_IMAGE}
+    except AtollError as fault:
         print(f"guest: {fault}", file=sys.stderr)
-        if isinstance(fault, AtollError):
-            return fault.exit_code
-        return codes.get(type(fault), EXIT_BOOT_FAILED)
+        return fault.exit_code
     except BrokenPipeError:  # the reader (head, less) went away, as it may
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_READER_GONE
     except OSError as fault:
         where = fault.filename or f"output, or {tempfile.gettempdir()}"
         print(f"guest: {where}: {fault.strerror}; make room, or set TMPDIR", file=sys.stderr)
-        return EXIT_BOOT_FAILED
+        return GuestFailed.exit_code
     except KeyboardInterrupt:
         print("guest: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -12,8 +12,8 @@ import statistics
 import sys
 from collections import Counter
 
-from tests.vm import topology
-from tests.vm.guest import BootFailed, Guest, GuestDied
+from atoll.guest import topology
+from atoll.guest.guest import BootFailed, Guest, GuestDied
 
 # Every CPU runs something and every node with CPUs gives it memory.
 SMOKE = """

@@ -19,16 +19,15 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import pytest
 
+from atoll.guest import topology
+from atoll.guest.guest import BootFailed, CommandTimedOut, Guest, GuestDied, KernelStuck
 from tests.conftest import TURN
-from tests.vm import topology
-from tests.vm.guest import BootFailed, Guest, GuestDied, KernelStuck
 
 TRIES = 3
 SIMULATED = {"simulated": 200}  # the quantum in cycles
@@ -99,7 +98,7 @@ def _boot(running: Guest, note: Note) -> None:
             running.boot()
             running.run(["sh", "-c", _SAVE])
             break
-        except (BootFailed, GuestDied, subprocess.TimeoutExpired) as fault:
+        except (BootFailed, GuestDied, CommandTimedOut) as fault:
             running.close()
             note(
                 "boots retried" if left else "boots given up",
@@ -140,7 +139,7 @@ def as_found(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     try:
         running.run(["sh", "-c", _RESTORE], timeout_s=RESTORE_TIMEOUT_S)
-    except (GuestDied, subprocess.TimeoutExpired) as fault:
+    except (GuestDied, CommandTimedOut) as fault:
         running.close()
         lost[running.topology.name] += 1
         note("lost", f"GUEST LOST at {request.node.name}: {fault}")

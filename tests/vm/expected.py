@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from atoll.guest.topology import Place, Topology
 from tests.vm.landing import Layout
-from tests.vm.topology import Place, Topology
 
 
 def layout(topology: Topology) -> Layout:

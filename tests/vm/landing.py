@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.vm.seen import cpu_list
+from atoll.guest.seen import cpu_list
 
 _POLICY_WORD = {  # in numa_maps
     "first-touch": "default",

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.vm.seen import cpu_list
+from atoll.guest.seen import cpu_list
 
 KIB = 1 << 10
 Nodes = dict[int, int]  # node to bytes

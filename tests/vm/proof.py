@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from atoll.guest.guest import Guest
 from tests.vm import expected
-from tests.vm.guest import Guest
 from tests.vm.landing import Layout, Verdict, judge_slot, plan_faults
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
+from atoll.guest.guest import Guest
 from atoll.host.processes import Finished
 from atoll.schema.advice import Advice, Line
 from atoll.schema.base import parse
-from tests.vm.guest import Guest
 
 ATOLL = (sys.executable, "-m", "atoll")
 

@@ -21,14 +21,14 @@ import duckdb
 import pytest
 
 from atoll.engines.api import Column, QueryResult
+from atoll.guest.guest import Guest
+from atoll.guest.seen import cpu_list
 from atoll.schema.cpulist import format_cpulist
 from atoll.suites.compare import compare
 from tests.parts.answers import TPCH, data_at
 from tests.vm import expected
-from tests.vm.guest import Guest
 from tests.vm.landing import Layout
 from tests.vm.proof import ROOT
-from tests.vm.seen import cpu_list
 
 WIDE = str(Path(__file__).parent / "wide.toml")
 WORKERS = 8

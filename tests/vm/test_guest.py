@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.vm.__main__ import EXIT_BOOT_FAILED
+from atoll.errors import GuestFailed
+from atoll.guest.guest import CommandTimedOut, Guest
 from tests.vm.conftest import TRIES, Note
-from tests.vm.guest import Guest
 
 in_milan2 = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
 TOOL = [sys.executable, "-m", "tests.vm"]
@@ -45,7 +45,7 @@ def test_arguments_environment_and_folder_are_passed_on(guest: Guest) -> None:
 def test_a_time_limit_kills_the_whole_process_group(guest: Guest) -> None:
     # On a busy host the limit may come before the first word: then a longer one.
     for timeout_s in (3, 30, 90):
-        with pytest.raises(subprocess.TimeoutExpired) as raised:
+        with pytest.raises(CommandTimedOut) as raised:
             guest.run(["sh", "-c", "echo before; sleep 1234 & sleep 1234"], timeout_s=timeout_s)
         if raised.value.output:
             break
@@ -193,7 +193,7 @@ def _booted(
             break
         with tool:
             said = tool.stderr.read()
-        assert tool.returncode == EXIT_BOOT_FAILED and left, f"exit {tool.returncode}: {said}"
+        assert tool.returncode == GuestFailed.exit_code and left, f"exit {tool.returncode}: {said}"
         note("boots retried", f"BOOT FAILED, {left} tries left: {said}")
     return tool, line
 
@@ -225,7 +225,7 @@ def test_however_the_tool_ends_nothing_stays(
         try:
             assert line == "up\n"
             (folder,) = Path(tmpdir_of_its_own["TMPDIR"]).iterdir()
-            keeper = subprocess.check_output(["pgrep", "-f", "-P", str(tool.pid), "keeper.py"])
+            keeper = subprocess.check_output(["pgrep", "-f", "-P", str(tool.pid), "guest.keeper"])
             os.kill(int(keeper), signal.SIGTERM)
             tool.send_signal(number)
             assert tool.wait(60) == (-number if number == signal.SIGKILL else 130)
@@ -292,7 +292,7 @@ def test_a_boot_that_fails_says_so_with_the_console(root: Path, tmp_path: Path) 
     argv = [*TOOL, "--topology", str(file), "--", "true"]
     for _ in range(TRIES):
         done = subprocess.run(argv, cwd=root, capture_output=True, text=True)
-        assert done.returncode == EXIT_BOOT_FAILED
+        assert done.returncode == GuestFailed.exit_code
         if "guest panics: QEMU: " not in done.stderr:  # a race of QEMU's own came before the panic
             break
     assert "guest panics: the boot ended" in done.stderr and "Kernel panic" in done.stderr

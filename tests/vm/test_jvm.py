@@ -14,10 +14,10 @@ import pytest
 
 from atoll.engines.java import find_java
 from atoll.errors import EngineFailed
+from atoll.guest.guest import Guest
 from atoll.host.local import LocalHost
 from atoll.install import installed
 from tests.parts.jvm_program import write_program
-from tests.vm.guest import Guest
 
 # Quick to start where every instruction is emulated.
 QUICK = ("-Xint", "-Xshare:auto", "-Xmx64m", "-XX:+UseParallelGC")

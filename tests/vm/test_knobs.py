@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.vm import topology
-from tests.vm.guest import Guest
+from atoll.guest import topology
+from atoll.guest.guest import Guest
 
 pytestmark = pytest.mark.parametrize("guest", ["milan2:knobs"], indirect=True, scope="session")
 

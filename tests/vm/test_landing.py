@@ -20,8 +20,9 @@ from typing import Any
 
 import pytest
 
-from tests.vm import expected, topology
-from tests.vm.guest import Guest
+from atoll.guest import topology
+from atoll.guest.guest import Guest
+from tests.vm import expected
 from tests.vm.landing import Verdict, plan_faults
 from tests.vm.proof import (
     MEMORY,

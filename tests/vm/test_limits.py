@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from atoll.guest.guest import Guest
 from tests.vm import expected
-from tests.vm.guest import Guest
 from tests.vm.landing import plan_faults
 from tests.vm.proof import ROOT, ask, case, judge, landing_steps, online, product, weights
 

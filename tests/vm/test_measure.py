@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from atoll.guest.guest import Guest
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.profile import Kind, Profile
 from tests.vm import expected
-from tests.vm.guest import Guest
 
 pytestmark = pytest.mark.parametrize("guest", ["cxl"], indirect=True)
 INSIDE = [sys.executable, "-m", "tests.vm.inside.measure"]

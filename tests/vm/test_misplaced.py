@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.vm.guest import Guest
+from atoll.guest.guest import Guest
 
 pytestmark = pytest.mark.parametrize("guest", ["milan2:misplaced"], indirect=True)
 

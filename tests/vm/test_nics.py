@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vm.guest import Guest
+from atoll.guest.guest import Guest
 
 NICS = Path(__file__).resolve().parent / "nics.toml"
 CARDS = ("eth0", "eth1")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.vm import expected, topology
-from tests.vm.guest import Guest
+from atoll.guest import topology
+from atoll.guest.guest import Guest
+from tests.vm import expected
 from tests.vm.landing import plan_faults
 from tests.vm.proof import ask, case, judge, landing_steps, online, product, proof, weights
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.vm.guest import Guest
+from atoll.guest.guest import Guest
 from tests.vm.proof import ROOM
 
 pytestmark = pytest.mark.parametrize("guest", ["milan2:pages"], indirect=True)

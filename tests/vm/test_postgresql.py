@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from atoll.guest.guest import Guest
 from atoll.schema.cpulist import format_cpulist
 from tests.parts.postgresql import ORDINARY_USER, empty_template
-from tests.vm.guest import Guest
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 1800.0  # three minutes on two cores of CI

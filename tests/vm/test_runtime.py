@@ -11,13 +11,13 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
+from atoll.guest.guest import Guest
+from atoll.guest.seen import cpu_list
 from tests.vm import expected
-from tests.vm.guest import Guest
 from tests.vm.landing import Layout
 from tests.vm.looks import Answer, Look, read
 from tests.vm.native import program
 from tests.vm.proof import STILL
-from tests.vm.seen import cpu_list
 
 CGROUP = "/sys/fs/cgroup/runtime-workers"
 FRESH_BYTES = 256 << 10  # as in guest/look.hpp

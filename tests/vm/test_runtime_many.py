@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vm.guest import Guest
+from atoll.guest.guest import Guest
 from tests.vm.native import program
 
 WIDE = str(Path(__file__).parent / "wide.toml")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.vm.guest import Guest
+from atoll.guest.guest import Guest
 from tests.vm.looks import Answer, read
 from tests.vm.native import program
 from tests.vm.proof import ROOM, STILL

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from atoll.guest import caches, image, native, topology
+from atoll.guest.guest import Guest
 from atoll.schema.fills import FillCounts
-from tests.vm import caches, image, native, simulated, topology
-from tests.vm.guest import Guest
 
 LINES_PER_MIB = (1 << 20) // 64
 TURNS = 4000  # of patterns.cpp
@@ -85,7 +85,7 @@ def test_fills_are_those_of_arithmetic(guest: Guest, root: Path) -> None:
 
 @pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
 def test_atoll_fills_shows_from_where_a_commands_lines_came(guest: Guest, root: Path) -> None:
-    fills = native.built("atoll-fills", "native/src/cachesim/atoll-fills")
+    fills = native.fills()
     sweep = native.built("cachesim-sweep", "native/tests/cachesim/cachesim-sweep")
     done = guest.run([fills, "--", sweep, "2", "1", "40", "4"], timeout_s=60, cwd=str(root))
     assert done.returncode == 0, done.stderr
@@ -105,7 +105,7 @@ def test_atoll_fills_shows_from_where_a_commands_lines_came(guest: Guest, root: 
 
 @pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
 def test_counts_by_hand_and_as_json_are_those_of_the_schema(guest: Guest, root: Path) -> None:
-    fills = native.built("atoll-fills", "native/src/cachesim/atoll-fills")
+    fills = native.fills()
     sweep = native.built("cachesim-sweep", "native/tests/cachesim/cachesim-sweep")
 
     def ask(verb: str) -> tuple[int, str, str]:
@@ -145,7 +145,7 @@ def test_counts_by_hand_and_as_json_are_those_of_the_schema(guest: Guest, root: 
 def test_counting_ends_with_a_killed_atoll_fills_but_by_hand_it_stays(
     guest: Guest, root: Path
 ) -> None:
-    fills = native.built("atoll-fills", "native/src/cachesim/atoll-fills")
+    fills = native.fills()
     begun = f"until {fills} read >/dev/null 2>&1; do sleep 0.1; done"
     ended = f"while {fills} read >/dev/null 2>&1; do sleep 0.1; done"
     killed = f"{fills} -- sleep 1000 & {begun}; kill -9 $!; {ended}"
@@ -177,7 +177,7 @@ def test_the_plugin_says_in_a_line_why_it_cannot_be_used(
     described.write_text(machine)
     board.write_bytes(bytes(board_bytes))
     argv = [*image.ensure().qemu_argv(), "-accel", "tcg", "-smp", str(cpus), "-S"]
-    argv += ["-plugin", f"{simulated.plugin()},machine={described},board={board}{more}"]
+    argv += ["-plugin", f"{native.plugin()},machine={described},board={board}{more}"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("atoll-cachesim: ")]

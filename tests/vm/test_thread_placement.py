@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from atoll.guest.guest import Guest
 from tests.parts.postgresql import ORDINARY_USER, empty_template
 from tests.vm import expected
-from tests.vm.guest import Guest
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 900.0

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.vm import expected, topology
-from tests.vm.guest import Guest
+from atoll.guest import topology
+from atoll.guest.guest import Guest
+from atoll.guest.seen import cpu_list
+from tests.vm import expected
 from tests.vm.proof import TOPOLOGIES, proof
-from tests.vm.seen import cpu_list
 
 # (packages, nodes, chiplets, L3, cores, PUs), where the chiplets are known from
 COUNTS = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from atoll.guest.guest import Guest
 from atoll.schema.base import parse
 from atoll.schema.tuning import Tuning, Verdict
-from tests.vm.guest import Guest
 from tests.vm.proof import ROOT
 
 pytestmark = pytest.mark.parametrize("guest", ["smt"], indirect=True)

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from atoll.engines.postgresql.engine import PostgreSQLEngine
+from atoll.guest.guest import Guest
 from atoll.host.local import LocalHost
 from atoll.schema.cpulist import parse_cpulist
 from tests.parts.postgresql import empty_template
-from tests.vm.guest import Guest
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 600.0

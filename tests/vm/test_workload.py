@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from atoll.guest.guest import Guest
 from atoll.schema.base import parse
 from atoll.schema.workload import WorkloadResult
-from tests.vm.guest import Guest
 
 
 @pytest.mark.parametrize("guest", ["milan2"], indirect=True)

@@ -21,15 +21,18 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from atoll.errors import DownloadFailed
 from atoll.host.caller import user_id
+from atoll.install import debian_sources
 from atoll.install.client import Run
 from atoll.install.debian_sources import Source
 from atoll.install.parts import MANIFEST, tree_bytes
 from atoll.install.progress import Tell
 from atoll.store.locks import locked
+from atoll.store.once import make_once
 from atoll.store.paths import cache_dir
 
 # apt's package index in our cache, about.
@@ -42,25 +45,75 @@ _UNSAFE = re.compile(r"insecure|weakrepositories|verify-(peer|host)|unauthentica
 _URI = re.compile(r"^'[^']*' (\S+) (\d+) (SHA256|SHA512):(\w+)", re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Packages for a folder of their own; `unpack_packages` explains the fields."""
+
+    packages: tuple[str, ...]
+    suite: str = ""
+    depending: str = ""
+
+
+def holds(folder: Path, order: Order) -> bool:
+    """Whether an earlier `fetch` put exactly these packages there."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        return False
+    return bool(
+        manifest.get("asked") == sorted(order.packages)
+        and manifest.get("suite") == order.suite
+        # Folders from before this was written down are as they were asked for.
+        and manifest.get("depending", order.depending) == order.depending
+    )
+
+
+def fetch(order: Order, into: Path, *, tell: Tell, run: Run) -> None:
+    """Make the folder `into` of the packages, or replace it. Raises AtollError."""
+
+    def make(tree: Path) -> None:
+        tree.mkdir()
+        debs = tree.with_name("debs")
+        debs.mkdir()
+        unpack_packages(
+            order.packages,
+            tree,
+            debs,
+            suite=order.suite,
+            depending=order.depending,
+            tell=tell,
+            run=run,
+        )
+
+    into.parent.mkdir(parents=True, exist_ok=True)
+    make_once(
+        into,
+        make,
+        what=" ".join(order.packages),
+        is_whole=lambda folder: holds(folder, order),
+        waiting=lambda: tell(f"waiting for another process to fetch {' '.join(order.packages)}"),
+    )
+
+
 def unpack_packages(
     packages: Sequence[str],
     tree: Path,
     keep: Path,
     *,
-    sources: Sequence[Source],
-    target: Sequence[str] = (),
+    suite: str = "",
     depending: str = "",
     tell: Tell,
     run: Run,
 ) -> None:
     """Fetch packages into `keep`, check them, and unpack them into `tree`.
 
-    `keep` may hold some of them already. `sources`: the archive that they come from. `target`:
-    options of apt-get that prefer a suite of it. `depending`: fetch their missing dependencies
-    too, as far as their names match this pattern. Raises DownloadFailed, OSError.
+    `keep` may hold some of them already. `suite`: prefer this one ('bookworm-backports') to this
+    release's own. `depending`: fetch their missing dependencies too, as far as their names match
+    this pattern. Raises DownloadFailed, OSError.
     """
     wanted = list(packages)
-    with _private_apt(cache_dir("apt"), sources, run) as config:
+    target = ("-t", suite) if suite else ()
+    with _private_apt(cache_dir("apt"), debian_sources.of_this_release(suite), run) as config:
         apt = functools.partial(_output, run, config=config)
         tell("reading the package index")
         apt(["apt-get", "update", "--error-on=any"])
@@ -83,7 +136,8 @@ def unpack_packages(
         name, version = _output(run, field).split()
         versions[name] = version
     mend(tree)
-    manifest = {"asked": sorted(packages), "depending": depending, "versions": versions}
+    asked = {"asked": sorted(packages), "suite": suite, "depending": depending}
+    manifest = asked | {"versions": versions}
     (tree / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
 
 

@@ -79,15 +79,24 @@ def of_the_system(sources: Sequence[Source], codename: str) -> list[Source]:
     return [source for source in cut if source.suites and source.uris]
 
 
-def of_this_release() -> list[Source]:
-    """The distribution's own sources on this machine. Raises DownloadFailed if there are none."""
+def of_this_release(suite: str = "") -> list[Source]:
+    """The distribution's own sources on this machine, with this suite of the same archive. Raises
+    DownloadFailed if there are none."""
     codename = release_codename()
     sources = of_the_system(machine_sources(), codename)
     if not sources:
         raise DownloadFailed(
             f"/etc/apt: no source of {codename}; add the distribution's own archive"
         )
-    return sources
+    return with_suite(sources, suite, codename) if suite else sources
+
+
+def with_suite(sources: Sequence[Source], suite: str, codename: str) -> list[Source]:
+    """`sources` and one more suite of the same archive, with the same key."""
+    if any(suite in source.suites for source in sources):
+        return list(sources)
+    base = [source for source in sources if codename in source.suites]
+    return [*sources, *(replace(source, suites=(suite,)) for source in base[:1])]
 
 
 def machine_sources(etc: Path = Path("/etc/apt")) -> list[Source]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
 from atoll.host.unpack import unpack
-from atoll.install import debian, debian_sources, maven, wheel
+from atoll.install import debian, maven, wheel
 from atoll.install.catalog import Artifact, Catalog, Packages, Part, Wheel, parts_of
 from atoll.install.client import Run
 from atoll.install.listing import damage, write_list
@@ -101,7 +101,6 @@ def _made(part: Part, tree: Path, keep: Path, tell: Tell, run: Run) -> Path:
             source.names,
             tree,
             keep,
-            sources=debian_sources.of_this_release(),
             depending="*" if source.with_depends else "",
             tell=tell,
             run=run,

@@ -21,6 +21,7 @@ from atoll.host.processes import Finished
 from atoll.install import debian, debian_sources
 from atoll.install.client import runner
 from atoll.install.debian_sources import parse_deb822, parse_list
+from atoll.install.progress import Lines
 from tests.parts.faults import fails
 from tools import fetch_deb
 
@@ -97,11 +98,11 @@ def test_third_parties_are_left_out() -> None:
 
 def test_another_suite_comes_from_the_same_archive() -> None:
     own = debian_sources.of_the_system(parse_deb822(DEB822), "bookworm")
-    more = fetch_deb.with_suite(own, "bookworm-backports", "bookworm")
+    more = debian_sources.with_suite(own, "bookworm-backports", "bookworm")
     assert more[:-1] == own
     assert more[-1].suites == ("bookworm-backports",)
     assert (more[-1].uris, more[-1].options) == (own[0].uris, own[0].options)
-    assert fetch_deb.with_suite(own, "bookworm-updates", "bookworm") == own
+    assert debian_sources.with_suite(own, "bookworm-updates", "bookworm") == own
 
 
 def test_the_private_apt_takes_proxies_but_no_holes(tmp_path: Path) -> None:
@@ -245,7 +246,8 @@ def test_no_apt_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(debian_sources, "release_codename", lambda: "bookworm")
     monkeypatch.setattr(debian_sources, "machine_sources", lambda: parse_deb822(DEB822))
     with fails(DownloadFailed, program="apt-config"):
-        fetch_deb.fetch(fetch_deb.Order(("hello",)), tmp_path / "x", run=runner(LocalHost()))
+        order = debian.Order(("hello",))
+        debian.fetch(order, tmp_path / "x", tell=Lines("x"), run=runner(LocalHost()))
 
 
 def test_a_disk_that_gets_full_ends_apt_which_would_wait(
@@ -263,7 +265,7 @@ def unpack(apt: Apt, tmp_path: Path, keep: Path) -> None:
     tree.mkdir()
     told: list[str] = []
     debian.unpack_packages(
-        ("hello",), tree, keep, sources=(), tell=lambda doing, *_: told.append(doing), run=apt
+        ("hello",), tree, keep, tell=lambda doing, *_: told.append(doing), run=apt
     )
 
 

@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.vm.seen import cpu_list
+from atoll.guest.seen import cpu_list
 
 ATOLL = str(Path(sys.executable).parent / "atoll")
 WORKERS = 8

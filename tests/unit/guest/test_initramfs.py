@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.vm import initramfs, output, qemu
-from tests.vm.output import MARK, Output
+from atoll.guest import initramfs, output, qemu
+from atoll.guest.output import MARK, Output
 
 
 def test_an_archive_is_what_cpio_reads(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 
-from tests.vm.topology import Place, Topology
+from atoll.guest.topology import Place, Topology
 
 # Files that one grep prints as PATH:LINE. A CPU that is offline has no topology/.
 FILES = (

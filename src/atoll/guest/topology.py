@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from atoll.errors import UsageError
+
 FOLDER = Path(__file__).resolve().parent / "topologies"
 MAX_CPUS = 64
 MAX_NODES = 16
@@ -24,8 +26,8 @@ NOT_64_BIT = ("486", "athlon", "coreduo", "kvm32", "n270", "pentium", "qemu32")
 LOCAL_DISTANCE = 10  # ACPI 6.5, 5.2.17: the distance of a node from itself
 
 
-class TopologyRefused(ValueError):
-    """One line: what a topology file has wrong, and where."""
+class TopologyRefused(UsageError):
+    """What a topology file has wrong, and where."""
 
 
 @dataclass(frozen=True, slots=True)

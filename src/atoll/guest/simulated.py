@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.vm import caches, native
-from tests.vm.topology import Topology
+from atoll.guest import caches, native
+from atoll.guest.topology import Topology
 
 BOARD_BYTES = 1 << 20  # native/src/cachesim/board.hpp
 QUANTUM_CYCLES = 10_000
@@ -14,20 +14,15 @@ QUANTUM_CYCLES = 10_000
 HIDDEN = ("erms", "fsrm")
 
 
-def plugin() -> str:
-    """Its path; it is built if need be. Raises NoImage."""
-    return native.built("atoll-cachesim-plugin", "native/src/cachesim/libatoll-cachesim-plugin.so")
-
-
 def arguments(topology: Topology, quantum: int, folder: Path) -> list[str]:
-    """Builds the plugin if need be, and writes its files into the guest's folder.
+    """Finds the plugin, and writes its files into the guest's folder.
 
     Raises TopologyRefused and NoImage.
     """
-    machine, board = folder / "machine", folder / "board"
+    plugin, machine, board = native.plugin(), folder / "machine", folder / "board"
     machine.write_text(caches.describe(topology, quantum))
     board.write_bytes(bytes(BOARD_BYTES))
-    built, described, shared = (str(path).replace(",", ",,") for path in (plugin(), machine, board))
+    built, described, shared = (str(path).replace(",", ",,") for path in (plugin, machine, board))
     return [
         *("-plugin", f"{built},machine={described},board={shared}"),
         "-object",

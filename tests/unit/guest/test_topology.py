@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.vm import expected, machine, seen, topology
-from tests.vm.topology import MAX_CPUS, Topology, TopologyRefused
+from atoll.guest import machine, seen, topology
+from atoll.guest.topology import MAX_CPUS, Topology, TopologyRefused
+from tests.vm import expected
 
 MINIMAL = "packages = 2\ncores = 4\n"
-BY_HAND = Path(topology.__file__).parent / "by_hand.toml"
+BY_HAND = Path(expected.__file__).parent / "by_hand.toml"
 
 
 def parse(text: str) -> Topology:

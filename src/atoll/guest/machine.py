@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from tests.vm.topology import Place, Topology
+from atoll.guest.topology import Place, Topology
 
 # QEMU's own tables name themselves so; an override must, with a higher revision.
 OEM_ID, OEM_TABLE_ID, OEM_REVISION = b"BOCHS ", b"BXPC    ", 2

@@ -12,22 +12,25 @@ import re
 import select
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.vm import image, initramfs, machine, simulated
-from tests.vm.topology import Topology, TopologyRefused
+from atoll.errors import GuestFailed
+from atoll.guest import image, initramfs, machine, simulated
+from atoll.guest.topology import Topology, TopologyRefused
+from atoll.host import processes
+from atoll.host.caller import environment
+from atoll.host.local import LocalHost
+from atoll.host.procfs import parse_stat
 
-KEEPER = Path(__file__).resolve().parent / "keeper.py"
 CONSOLE_LINES = 30
 KERNEL_HZ = 250  # CONFIG_HZ of Debian's kernels
 
 
-class GuestDied(Exception):
+class GuestDied(GuestFailed):
     """The guest ended, or fell silent, while it should have served."""
 
 
@@ -90,28 +93,26 @@ class Qemu:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
-    def _start(self, port: int, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        keeper = [sys.executable, "-I", "-S", str(KEEPER), str(port), str(self._folder)]
-        with (self._folder / "qemu.err").open("wb") as said:
-            return subprocess.Popen(
-                [*keeper, *argv],
-                stdin=subprocess.PIPE,
-                stdout=said,
-                stderr=said,
-                pass_fds=[port],
-                start_new_session=True,
+    def _start(self, port: int, argv: Sequence[str]) -> processes.LocalChild:
+        self._wanted, watched = socket.socketpair()
+        words = [str(watched.fileno()), str(port), str(self._folder), *argv]
+        with watched:
+            return processes.start(
+                [sys.executable, "-P", "-m", "atoll.guest.keeper", *words],
+                env=environment(),
+                log=str(self._folder / "qemu.err"),
+                pass_fds=[watched.fileno(), port],
             )
 
     def cpu_s(self) -> float:
         """The CPU time of QEMU, the keeper's only child, so far."""
         keeper = self._keeper.pid
-        qemu = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0]
-        fields = Path(f"/proc/{qemu}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        qemu = LocalHost().read_text(f"/proc/{keeper}/task/{keeper}/children").split()[0]
+        ticks = parse_stat(LocalHost().read_text(f"/proc/{qemu}/stat")).cpu_ticks
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
-        if self._keeper.stdin is not None:
-            self._keeper.stdin.close()
+        self._wanted.close()
         self._keeper.wait()
         self._port.close()
         # The keeper did it, unless it was killed.
@@ -218,7 +219,7 @@ def _nine_p(tag: str, path: Path, more: str = "") -> list[str]:
 
 def _tsc_khz() -> int:
     """The rate of the host's TSC: Linux reckons bogomips from it, 2 per MHz."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in LocalHost().read_text("/proc/cpuinfo").splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "bogomips":
             return int(float(value) * 500)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.vm import caches, topology
-from tests.vm.caches import describe
-from tests.vm.topology import Topology, TopologyRefused
+from atoll.guest import caches, topology
+from atoll.guest.caches import describe
+from atoll.guest.topology import Topology, TopologyRefused
 
 # The C++ tests read these files too.
 MACHINES = "native/tests/cachesim/machines"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.vm.qemu import GuestDied
+from atoll.guest.qemu import GuestDied
 
 MARK = b"\0atoll:end\0"
 PATIENCE_S = 30.0  # from the command's end to its mark; it only has to pass through a pipe

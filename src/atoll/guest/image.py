@@ -1,38 +1,39 @@
 """What a guest boots from, in Atoll's cache: QEMU 10, Debian's kernel 6.12, an initramfs.
 
-QEMU and the kernel come from bookworm-backports through `tools.fetch_deb`, once for all guests.
-QEMU 7.2 of bookworm itself is not taken: its code patching raced, 1 boot in 5 panicked.
+QEMU and the kernel come from bookworm-backports, once for all guests. QEMU 7.2 of bookworm itself
+is not taken: its code patching raced, 1 boot in 5 panicked.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import lzma
 import os
 import re
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from atoll.errors import DiskFull, DownloadFailed
+from atoll.guest import initramfs
+from atoll.guest.topology import TopologyRefused
+from atoll.host import processes
+from atoll.host.local import LocalHost
+from atoll.install.client import runner
+from atoll.install.debian import Order, fetch
+from atoll.install.parts import MANIFEST
+from atoll.install.progress import Lines
 from atoll.store.paths import cache_dir
-from tests.vm import initramfs
-from tests.vm.topology import TopologyRefused
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 INSIDE = Path(__file__).resolve().parent / "inside"
 SUITE = "bookworm-backports"
 DAY_S = 86400
 QEMU_TIMEOUT_S = 300
 
 
-class NoImage(Exception):
-    """One line: what a guest lacks on this machine, and what to do."""
+class NoImage(DownloadFailed):
+    """What a guest lacks on this machine, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Image:
 
 
 def ensure() -> Image:
-    """Fetch and build what is not in the cache yet. Raises NoImage."""
+    """Fetch and build what is not in the cache yet. Raises NoImage, NotPermitted, DiskFull."""
     if os.uname().machine != "x86_64":
         raise NoImage(
             f"the guest runs the host's own programs, and wants x86_64 for it, not "
@@ -62,46 +63,27 @@ def ensure() -> Image:
         )
     cache = cache_dir("guest")
     qemu, debian = cache / "qemu", cache / "kernel"
-    with _alone(cache / "lock", whole=_is_there(qemu) and _is_there(debian)):
-        _fetch(qemu, "qemu-system-x86", "--with-depends")
-        _fetch(
-            debian, "linux-image-amd64", "busybox-static", "--with-depends-like", "linux-image-*"
-        )
-        kernels = sorted(debian.glob("boot/vmlinuz-*"))
-        if not kernels:
-            raise NoImage(f"{debian}: holds no kernel; remove it and try again")
-        return Image(qemu, kernels[-1], _initrd(cache, debian, kernels[-1]))
+    _fetch(qemu, Order(("qemu-system-x86",), SUITE, depending="*"))
+    kernel = ("linux-image-amd64", "busybox-static")
+    _fetch(debian, Order(kernel, SUITE, depending="linux-image-*"))
+    kernels = sorted(debian.glob("boot/vmlinuz-*"))
+    if not kernels:
+        raise NoImage(f"{debian}: holds no kernel; remove it and try again")
+    return Image(qemu, kernels[-1], _initrd(cache, debian, kernels[-1]))
 
 
-@contextlib.contextmanager
-def _alone(path: Path, *, whole: bool) -> Iterator[None]:
-    """If the image is complete (`whole`), this takes a moment and prints nothing."""
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not whole:
-                print("guest: waiting for another one's fetch", file=sys.stderr, flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _is_there(folder: Path) -> bool:
-    return (folder / ".fetch_deb.json").is_file()
-
-
-def _fetch(into: Path, *words: str) -> None:
-    if _is_there(into):
+def _fetch(into: Path, order: Order) -> None:
+    if (into / MANIFEST).is_file():
         return
-    tool = [sys.executable, "-m", "tools.fetch_deb", *words]
-    done = subprocess.run(
-        [*tool, "--suite", SUITE, "--into", str(into)], stdin=subprocess.DEVNULL, cwd=ROOT
-    )
-    if done.returncode != 0:
+    try:
+        fetch(order, into, tell=Lines("guest"), run=runner(LocalHost()))
+    except DiskFull:
+        raise
+    except DownloadFailed as fault:
         raise NoImage(
-            f"{words[0]} of {SUITE}: not fetched (see above); the guest wants Debian 12 with its "
-            f"archive, or the packages unpacked in {into}"
-        )
+            f"{order.packages[0]} of {SUITE}: {fault}; the guest wants Debian 12 with its archive, "
+            f"or the packages unpacked in {into}"
+        ) from None
 
 
 def _initrd(cache: Path, debian: Path, kernel: Path) -> Path:
@@ -131,15 +113,10 @@ def lacking(image: Image, model: str) -> list[str]:
     Raises TopologyRefused and NoImage.
     """
     argv = [*image.qemu_argv(), "-machine", "q35", "-accel", "tcg", "-cpu", model, "-S"]
+    told_to_quit = ["sh", "-c", 'exec "$@" <<end\nquit\nend', "sh", *argv, "-monitor", "stdio"]
     try:
-        done = subprocess.run(
-            [*argv, "-monitor", "stdio"],
-            input="quit\n",
-            capture_output=True,
-            text=True,
-            timeout=QEMU_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired:
+        done = processes.run(told_to_quit, timeout_s=QEMU_TIMEOUT_S)
+    except TimeoutError:
         raise NoImage(
             f"QEMU: no answer in {QEMU_TIMEOUT_S} s; try again on a quieter host"
         ) from None

@@ -13,22 +13,21 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from tests.vm import image, seen
-from tests.vm.output import Output
-from tests.vm.qemu import STUCK, GuestDied, KernelStuck, Qemu
-from tests.vm.topology import Topology, TopologyRefused
+from atoll.errors import GuestFailed
+from atoll.guest import image, seen
+from atoll.guest.output import Output
+from atoll.guest.qemu import STUCK, GuestDied, KernelStuck, Qemu
+from atoll.guest.topology import Topology, TopologyRefused
+from atoll.host.caller import environment
+from atoll.host.processes import Finished
 
-if TYPE_CHECKING:
-    from atoll.host.processes import Finished
-
-__all__ = ["BootFailed", "Guest", "GuestDied", "KernelStuck"]
+__all__ = ["BootFailed", "CommandTimedOut", "Guest", "GuestDied", "KernelStuck"]
 
 # Idle, 16 CPUs take 6 s; on a host with ten busy processes that was 40 s.
 BOOT_TIMEOUT_S_PER_CPU = 15.0
@@ -37,8 +36,16 @@ TELL_TIMEOUT_S = 120.0
 SIGKILLED = 128 + 9
 
 
-class BootFailed(Exception):
+class BootFailed(GuestFailed):
     """The guest did not come up. The first line says so, then its console's last ones."""
+
+
+class CommandTimedOut(TimeoutError):
+    """A command was killed at its time limit."""
+
+    def __init__(self, command: str, timeout_s: float, output: bytes) -> None:
+        super().__init__(f"{command}: no end within {timeout_s:g} s in the guest")
+        self.output = output
 
 
 class Guest:
@@ -115,10 +122,8 @@ class Guest:
 
         The status is a shell's: 126 and 127 for a command that cannot be run, 128 and the number
         for a signal; where the guest ran out of memory meanwhile, stderr ends with that. Raises
-        subprocess.TimeoutExpired after the command's process group was killed, and GuestDied.
+        CommandTimedOut after the command's process group was killed, and GuestDied.
         """
-        from atoll.host.processes import Finished  # `python -m tests.vm` does without numpy
-
         killed = len(self.out_of_memory())
         number = self.start(argv, env=env, cwd=cwd)
         status = self.wait(number, timeout_s)
@@ -126,7 +131,7 @@ class Guest:
             self.kill(number)
         out, err = (self.output(number, kind).read_all() for kind in ("out", "err"))
         if status is None:
-            raise subprocess.TimeoutExpired(list(argv), timeout_s, out, err)
+            raise CommandTimedOut(argv[0], timeout_s, out)
         said = err.decode(errors="replace")
         if status == SIGKILLED:
             said += "".join(f"{line}\n" for line in self.out_of_memory()[killed:])
@@ -142,8 +147,8 @@ class Guest:
         """Start a command and give back its number. Raises GuestDied."""
         self._commands += 1
         number = self._commands
-        environment = os.environ if env is None else env
-        pairs = [f"{name}={value}" for name, value in environment.items()]
+        given = environment() if env is None else env
+        pairs = [f"{name}={value}" for name, value in given.items()]
         where = shlex.quote(os.fspath(cwd if cwd is not None else Path.cwd()))
         # A shell's background process, which the command descends from, ignores these two.
         clean = ["/usr/bin/env", "--default-signal=INT,QUIT", "-i", "--", *pairs]

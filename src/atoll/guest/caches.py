@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.vm.topology import Topology, TopologyRefused
+from atoll.guest.topology import Topology, TopologyRefused
 
 # Of pc and q35: with at least so much memory, what lies above 2 GiB moves behind the devices'
 # addresses, which end at 4 GiB; with less, what lies above 2.75 GiB (hw/i386/pc_q35.c).

@@ -1,0 +1,1 @@
+"""A Linux guest that is the machine of a topology file, emulated by QEMU (docs/guest.md)."""
