@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from atoll.guest import caches, image, native, topology
+from atoll.guest import caches, catalog, image, native, topology
 from atoll.guest.guest import Guest
 from atoll.schema.fills import FillCounts
 
@@ -127,7 +127,7 @@ def test_counts_by_hand_and_as_json_are_those_of_the_schema(guest: Guest, root: 
     remote = counts.sources("user", [1]).remote_memory
     assert remote == pytest.approx(4 * 40 * LINES_PER_MIB, rel=NOISE), counts
     # The sweep's CPU waited for nearly all of them.
-    assert counts.cycles > remote * caches.CATALOG["EPYC-Milan"].latency["far_memory"]
+    assert counts.cycles > remote * catalog.cpus()["EPYC-Milan"].latency["far_memory"]
 
     written = f"{fills} --json /tmp/fills.json -- {sweep} 2 1 40 1 && cat /tmp/fills.json"
     done = guest.run(["sh", "-c", written], timeout_s=60, cwd=str(root))

@@ -1,14 +1,14 @@
 """The simulated caches of a guest: a topology as the description that native/src/cachesim reads.
 
-Pure. Sizes and ways are the makers', of the named source. The latencies are round numbers of cycles
-of the core, about as large as is published for such machines. They serve to order events in
-simulated time, not to predict seconds.
+Pure. Sizes and latencies are those of a CPU of the catalog, the sizes of L2 and L3 also the
+topology's own. The latencies are those of an idle machine. They serve to order events in simulated
+time, not to predict seconds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from atoll.guest import catalog
+from atoll.guest.catalog import SHARDS, Cpu, Size
 from atoll.guest.topology import Topology, TopologyRefused
 
 # Of pc and q35: with at least so much memory, what lies above 2 GiB moves behind the devices'
@@ -16,98 +16,66 @@ from atoll.guest.topology import Topology, TopologyRefused
 _MUCH_MIB = 0xB0000000 >> 20
 _LOW_MIB = 2048
 _ABOVE_MIB = 4096
-LINES_PER_MIB = (1 << 20) // 64
-SHARDS = 64  # the number of sets is a multiple of it (machine.hpp)
 MOST_CHIPLETS = 63  # machine.hpp
-
-
-@dataclass(frozen=True, slots=True)
-class Caches:
-    """Each cache's size in KiB and its ways; latencies in cycles, by machine.hpp's names."""
-
-    l1: tuple[int, int]
-    l2: tuple[int, int]
-    l3: tuple[int, int]  # of an L3 domain; for one L3 a package, of the package
-    l3_of_package: bool
-    latency: dict[str, int]
-    clock_mhz: int  # the highest of the source's part
-    source: str
-
-
-def _latency(*cycles: int) -> dict[str, int]:
-    names = "l2 own_l3 other_chiplet near_cache far_cache local_memory near_memory far_memory"
-    return dict(zip(names.split(), cycles, strict=True))
-
-
-CATALOG = {
-    "EPYC-Milan": Caches(
-        (32, 8),
-        (512, 8),
-        (32 << 10, 16),
-        False,
-        _latency(12, 46, 370, 400, 680, 340, 370, 650),
-        3675,
-        "AMD, Software Optimization Guide for family 19h, models 00h to 0Fh; EPYC 7713",
-    ),
-    "EPYC-Genoa": Caches(
-        (32, 8),
-        (1024, 8),
-        (32 << 10, 16),
-        False,
-        _latency(14, 50, 400, 430, 750, 420, 450, 780),
-        3700,
-        "AMD, Software Optimization Guide for family 19h, models 10h to 1Fh; EPYC 9654",
-    ),
-    "SapphireRapids": Caches(
-        (48, 12),
-        (2048, 16),
-        (105 << 10, 15),
-        True,
-        _latency(15, 120, 200, 220, 400, 330, 360, 550),
-        3800,
-        "Intel, 64 and IA-32 Architectures Optimization Reference Manual; Xeon 8480+",
-    ),
-    "Graviton3": Caches(
-        (64, 4),
-        (1024, 8),
-        (32 << 10, 16),
-        True,
-        _latency(13, 90, 130, 150, 300, 300, 330, 500),
-        2600,
-        "Arm, Neoverse V1 Technical Reference Manual; AWS, Graviton3",
-    ),
-}
 
 
 def describe(topology: Topology, quantum: int) -> str:
     """The description. Raises TopologyRefused if the caches of the topology's CPU are unknown."""
-    caches = CATALOG.get(topology.caches or topology.cpu)
-    if caches is None:
+    name = topology.caches or topology.cpu
+    cpu = catalog.cpus().get(name)
+    if cpu is None:
         raise TopologyRefused(
-            f"caches: {topology.caches or topology.cpu} is not in the catalog of simulated caches; "
-            f"wants one of {', '.join(CATALOG)}"
+            f"caches: {name} is not in the catalog of simulated caches; "
+            f"wants one of {', '.join(catalog.cpus())}"
         )
     if topology.packages * topology.l3 > MOST_CHIPLETS:
         raise TopologyRefused(f"l3: at most {MOST_CHIPLETS} in the machine can be simulated")
-    kib, ways = caches.l3
-    l3 = (kib // topology.l3 if caches.l3_of_package else kib, ways)
-    lines = [_shape("l1", caches.l1), _shape("l2", caches.l2), _shape("l3", l3)]
-    lines += [f"latency {name} {cycles}" for name, cycles in caches.latency.items()]
-    lines += [f"clock {caches.clock_mhz}", f"quantum {quantum}"]
+    lines = [f"l1 {_sets(cpu.l1)} {cpu.l1.ways}", _l2(topology, cpu), _l3(topology, cpu)]
+    lines += [f"latency {source} {cycles}" for source, cycles in _latency(topology, cpu).items()]
+    lines += [f"clock {cpu.clock_mhz}", f"quantum {quantum}"]
     lines += [f"memory {node} {start << 20} {mib << 20}" for node, start, mib in _memory(topology)]
     cores: dict[tuple[int, int, int], int] = {}
-    for cpu, place in enumerate(topology.places()):
+    for position, place in enumerate(topology.places()):
         core = cores.setdefault((place.package, place.l3, place.core), len(cores))
         chiplet = place.package * topology.l3 + place.l3
-        lines.append(
-            f"cpu {cpu} core {core} chiplet {chiplet} node {place.node} package {place.package}"
-        )
+        where = f"chiplet {chiplet} node {place.node} package {place.package}"
+        lines.append(f"cpu {position} core {core} {where}")
     return "\n".join(lines) + "\n"
 
 
-def _shape(name: str, size: tuple[int, int]) -> str:
-    kib, ways = size
-    return f"{name} {kib * LINES_PER_MIB // 1024 // ways // SHARDS * SHARDS} {ways}"
+def _l2(topology: Topology, cpu: Cpu) -> str:
+    size = Size(topology.l2_kib or cpu.l2.kib, cpu.l2.ways)
+    sets = _sets(size)
+    if size.kib % size.step_kib or sets.bit_count() != 1:
+        raise TopologyRefused(
+            f"l2_kib: wants {size.step_kib} times a power of two, with the {size.ways} ways of "
+            f"{cpu.model}"
+        )
+    if size.kib < cpu.l1.kib:
+        raise TopologyRefused(f"l2_kib: wants at least {cpu.l1.kib}, the L1 of {cpu.model}")
+    return f"l2 {sets} {size.ways}"
+
+
+def _l3(topology: Topology, cpu: Cpu) -> str:
+    """One L3 of the package is shared out to the topology's."""
+    real_kib = cpu.l3.kib // topology.l3 if cpu.chiplets == 1 else cpu.l3.kib
+    size = Size(topology.l3_kib or real_kib, cpu.l3.ways)
+    if topology.l3_kib % size.step_kib:
+        raise TopologyRefused(
+            f"l3_kib: wants a multiple of {size.step_kib}, with the {size.ways} ways of {cpu.model}"
+        )
+    return f"l3 {_sets(size)} {size.ways}"
+
+
+def _sets(size: Size) -> int:
+    return size.kib // size.step_kib * SHARDS
+
+
+def _latency(topology: Topology, cpu: Cpu) -> dict[str, int]:
+    """Cycles. The memory of a package that is one node is interleaved over all its channels."""
+    found = dict(cpu.latency)
+    of_package = found.pop("memory")
+    return found | {"local_memory": of_package} if topology.nodes == 1 else found
 
 
 def _memory(topology: Topology) -> list[tuple[int, int, int]]:

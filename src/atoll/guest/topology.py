@@ -18,7 +18,8 @@ from atoll.errors import UsageError
 FOLDER = Path(__file__).resolve().parent / "topologies"
 MAX_CPUS = 64
 MAX_NODES = 16
-MAX_MEMORY_MIB = 16384
+MAX_MEMORY_MIB = 32768
+MAX_CACHE_KIB = 1 << 18
 MIN_MEMORY_MIB = 1024  # of the whole machine; with less, root's tmpfs and Python do not fit
 # Linux shows no dies of an EPYC; with Icelake-Server and Skylake-Server QEMU 10.0 ends itself.
 WITH_DIES = ("SapphireRapids", "GraniteRapids")
@@ -65,6 +66,8 @@ class Topology:
     offline: tuple[int, ...]  # CPU numbers
     kernel: tuple[str, ...]
     caches: str  # of which CPU they are simulated; empty: of `cpu`
+    l2_kib: int  # of a core, as simulated; 0: that CPU's
+    l3_kib: int  # of an L3 domain, as simulated; 0: that CPU's
     nics: bool  # a network card on a PCI bus of each node with CPUs
 
     @property
@@ -213,6 +216,8 @@ def _checked(keys: _Keys, name: str) -> Topology:
     about = keys.word("about", "", text, "one line of at most 200 characters")
     cpu = keys.word("cpu", "EPYC-Milan", model, "the name of a CPU model of QEMU (EPYC-Milan)")
     caches = keys.word("caches", "", text, "the name of a CPU of the catalog")
+    l2_kib = keys.number("l2_kib", 0, 0, MAX_CACHE_KIB)
+    l3_kib = keys.number("l3_kib", 0, 0, MAX_CACHE_KIB)
     packages = keys.number("packages", None, 1, 8)
     dies = keys.number("dies", 1, 1, 8)
     l3 = keys.number("l3", 1, 1, 32)
@@ -269,6 +274,8 @@ def _checked(keys: _Keys, name: str) -> Topology:
         offline=offline,
         kernel=kernel,
         caches=caches,
+        l2_kib=l2_kib,
+        l3_kib=l3_kib,
         nics=nics,
     )
 

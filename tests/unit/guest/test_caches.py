@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from atoll.guest import caches, topology
+from atoll.guest import machines, topology
 from atoll.guest.caches import describe
 from atoll.guest.topology import Topology, TopologyRefused
 
 # The C++ tests read these files too.
 MACHINES = "native/tests/cachesim/machines"
+SCALED = ["epyc-7713x2", "xeon-8480x2-snc4"]
 GIB = 1 << 30
 
 
@@ -24,9 +25,10 @@ def memory_of(machine: Topology) -> list[tuple[int, int, int]]:
     return [(int(a), int(b), int(c)) for key, a, b, c in (w for w in lines if w[0] == "memory")]
 
 
-@pytest.mark.parametrize("name", ["milan2", "spr4", "smt"])
+@pytest.mark.parametrize("name", ["milan2", "spr4", "smt", *SCALED])
 def test_the_descriptions_are_those_that_the_simulation_reads(root: Path, name: str) -> None:
-    assert describe(topology.load(name), 1000) == (root / MACHINES / f"{name}.txt").read_text()
+    built = machines.load(name) if name in SCALED else topology.load(name)
+    assert describe(built, 1000) == (root / MACHINES / f"{name}.txt").read_text()
 
 
 def test_sizes_are_the_cpus() -> None:
@@ -65,11 +67,30 @@ def test_much_memory_goes_on_behind_the_devices() -> None:
     assert memory_of(machine) == [(0, 0, 2 * GIB), (0, 4 * GIB, GIB), (1, 5 * GIB, GIB)]
 
 
-def test_every_latency_is_named_once_per_cpu() -> None:
-    for known in caches.CATALOG.values():
-        assert len(known.latency) == 8
-        # What is farther takes no less time.
-        order = ("l2", "own_l3", "other_chiplet", "near_cache", "far_cache")
-        assert [known.latency[name] for name in order] == sorted(
-            known.latency[name] for name in order
-        )
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("l2_kib = 96", "l2_kib: wants 32 times a power of two"),
+        ("l2_kib = 500", "l2_kib: wants 32 times a power of two"),
+        ('caches = "Graviton3"\nl2_kib = 32', "l2_kib: wants at least 64, the L1"),
+        ("l3_kib = 100", "l3_kib: wants a multiple of 64"),
+        ('cpu = "SapphireRapids"\nl3_kib = 64', "l3_kib: wants a multiple of 60"),
+    ],
+)
+def test_sizes_that_no_cache_has_are_refused(keys: str, said: str) -> None:
+    with pytest.raises(TopologyRefused, match=said):
+        describe(parse(f"packages = 2\ncores = 4\n{keys}\n"), 1000)
+
+
+def test_a_topology_has_its_own_sizes() -> None:
+    text = describe(parse("packages = 2\ncores = 4\nl2_kib = 32\nl3_kib = 192\n"), 1000)
+    assert text.startswith("l1 64 8\nl2 64 8\nl3 192 16\n")
+
+
+def test_the_memory_of_a_package_that_is_one_node_is_farther_than_a_quarters() -> None:
+    one, four = (
+        describe(parse(f"packages = 2\nl3 = 4\ncores = 2\nnodes = {nodes}\n"), 1000)
+        for nodes in (1, 4)
+    )
+    assert "\nlatency local_memory 448\n" in one  # 122 ns at 3675 MHz
+    assert "\nlatency local_memory 415\n" in four  # 113 ns

@@ -74,7 +74,7 @@ def test_a_file_of_two_lines_has_defaults() -> None:
         ("missing = 3", "missing: wants a list of whole numbers"),
         ("missing = [7]\noffline = [7]", "offline: wants a whole number from 1 to 6"),
         ("memory_mib = [512]", "memory_mib: has 1 numbers for 2 nodes"),
-        ("memory_mib = 100", "memory_mib: 200 in all, wants 1024 to 16384"),
+        ("memory_mib = 100", "memory_mib: 200 in all, wants 1024 to 32768"),
         ("memory_mib = [0, 2048]", "memory_mib: node 0 holds the kernel and wants at least 256"),
         ("nodes = 3", "nodes: wants a number that shares out a package's cores evenly"),
         ("nodes = 2", "nodes: Linux cuts an EPYC's L3 at a node; wants a divisor of l3"),
