@@ -7,13 +7,12 @@ import os
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from atoll.errors import AtollError, GuestFailed
 from atoll.guest import simulated, topology
-from atoll.guest.guest import Guest
+from atoll.guest.guest import CommandTimedOut, Guest
 
 EXIT_TIMED_OUT = 124  # as timeout(1)
 EXIT_INTERRUPTED = 130
@@ -98,24 +97,13 @@ def run(given: argparse.Namespace) -> int:
     if sys.stderr.isatty():
         print(f"guest: booting {machine.name}", file=sys.stderr)
     with Guest(machine, shares=given.share, quantum=given.simulate) as guest:
-        deadline = time.monotonic() + timeout_s
-        number = guest.start(given.command)
-        streams = [
-            (guest.output(number, "out"), sys.stdout.buffer),
-            (guest.output(number, "err"), sys.stderr.buffer),
-        ]
-        status = None
-        while status is None:
-            left = max(deadline - time.monotonic(), 0)
-            status = guest.wait(number, min(POLL_S, left))
-            if status is None and left == 0:
-                guest.kill(number)
-                print(f"guest: took longer than {timeout_s:g} s, killed", file=sys.stderr)
-                status = EXIT_TIMED_OUT
-            for output, stream in streams:
-                stream.write(output.read_new() if status is None else output.read_all())
-                stream.flush()
-        return status
+        try:
+            return guest.follow(
+                given.command, sys.stdout.buffer, sys.stderr.buffer, timeout_s=timeout_s
+            )
+        except CommandTimedOut:
+            print(f"guest: took longer than {timeout_s:g} s, killed", file=sys.stderr)
+            return EXIT_TIMED_OUT
 
 
 def _seconds(text: str) -> float:

@@ -48,6 +48,7 @@ COMMANDS = {
     "workload": "Run a small known program, to see what a setting changes.",
     "engine": "List, install and remove engines.",
     "bench": "Compare policies block by block.",
+    "simulate": "Show what a deployment does to the caches of another machine.",
     "experiment": "Repeat a figure of the papers and judge its claim.",
     "decompose": "Split the gain of WIN over WIM into steps.",
     "replay": "Run your SQL against running clusters and measure it.",
@@ -111,8 +112,8 @@ def cli() -> None:
     """Run query engines at the speed of the hardware: one worker instance per chiplet or node.
 
     Exit codes: 0 success, 1 a check failed or found drift, 2 wrong usage, 3 unreadable topology,
-    4 not permitted, 5 the engine failed, 6 data or disk, 70 internal error (a bug in Atoll), 130
-    interrupted.
+    4 not permitted, 5 the engine failed, 6 data or disk, 70 internal error (a bug in Atoll), 97
+    the emulated guest failed, 130 interrupted.
     """
 
 

@@ -172,7 +172,7 @@ def suite_request(options: SuiteOptions, targets: tuple[str, ...], grid: Grid) -
     if options.streams is not None:
         streams = make_axis("streams", [str(options.streams)], option="--streams")
         grid = make_grid([*grid.axes, streams], product=grid.product)
-    if not _is_named(options.suite) and options.scale_factor is not None:
+    if not is_named(options.suite) and options.scale_factor is not None:
         raise UsageError(
             f"--sf: the tables of {options.suite} are your own and have no scale factor; leave it "
             "out"
@@ -190,7 +190,7 @@ def suite_request(options: SuiteOptions, targets: tuple[str, ...], grid: Grid) -
     )
 
 
-def _is_named(suite: str) -> bool:
+def is_named(suite: str) -> bool:
     """A suite of Atoll, not a folder."""
     return suite.partition(":")[0] in suites.names()
 
@@ -221,7 +221,7 @@ def measure_suite(
         warmups=run.warmup,
         query_limit_s=run.query_limit,
     )
-    prepare_output(run, request.scale_factor if _is_named(options.suite) else None)
+    prepare_output(run, request.scale_factor if is_named(options.suite) else None)
     host = LocalHost()
     with terminate_is_interrupt():
         machine = machine or machine_for()

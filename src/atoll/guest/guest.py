@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from atoll.errors import GuestFailed
 from atoll.guest import image, seen
@@ -33,6 +33,7 @@ __all__ = ["BootFailed", "CommandTimedOut", "Guest", "GuestDied", "KernelStuck"]
 BOOT_TIMEOUT_S_PER_CPU = 15.0
 ANSWER_TIMEOUT_S = 120.0  # for what the guest does itself: kill a command, list its CPUs
 TELL_TIMEOUT_S = 120.0
+FOLLOW_S = 0.1
 SIGKILLED = 128 + 9
 
 
@@ -136,6 +137,34 @@ class Guest:
         if status == SIGKILLED:
             said += "".join(f"{line}\n" for line in self.out_of_memory()[killed:])
         return Finished(status, out.decode(errors="replace"), said)
+
+    def follow(
+        self,
+        argv: Sequence[str],
+        out: BinaryIO,
+        err: BinaryIO,
+        *,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+    ) -> int:
+        """As `run`, in the host's folder; what the command prints is passed on as it comes."""
+        deadline = time.monotonic() + timeout_s
+        number = self.start(argv, env=env)
+        streams = [(self.output(number, "out"), out), (self.output(number, "err"), err)]
+        status = None
+        while status is None:
+            left_s = max(deadline - time.monotonic(), 0)
+            status = self.wait(number, min(FOLLOW_S, left_s))
+            timed_out = status is None and left_s == 0
+            if timed_out:
+                self.kill(number)
+            for output, stream in streams:
+                running = status is None and not timed_out
+                stream.write(output.read_new() if running else output.read_all())
+                stream.flush()
+            if timed_out:
+                raise CommandTimedOut(argv[0], timeout_s, b"")
+        return status
 
     def start(
         self,

@@ -35,3 +35,8 @@ def set_default(name: str, value: str) -> None:
 def user_id() -> int:
     """The user in whose name the system judges what this process may do."""
     return os.geteuid()
+
+
+def group_id() -> int:
+    """The group that the kernel checks rights against."""
+    return os.getegid()
