@@ -8,6 +8,7 @@
 - Only `atoll.host` starts processes, reads this process's environment, user and CPUs, and opens
   files of /proc and /sys. tools/system_reads.txt lists the few exceptions, each with its reason.
 - No test file imports another; what they share is in tests/parts (or beside them, as in tests/vm).
+- C++ outside of the simulated caches includes only the format of their board.
 - Text that people read has none of the phrases that CONTRIBUTING.md, English, warns of.
 """
 
@@ -44,6 +45,8 @@ _TEST = r"tests\.(?:\w+\.)*test_\w+"
 _TEST_IMPORT = re.compile(
     rf"\s*(?:from ({_TEST}) import|import ({_TEST})|from tests\.\S+ import (test_\w+))"
 )
+
+_SIMULATION = re.compile(r'\s*#\s*include "cachesim/(?!board_of_guest\.hpp")')
 
 # What only atoll.host may use: of `os`, and the first argument of a call that opens a file.
 _SYSTEM_READS = {"environ", "getenv", "getuid", "geteuid", "sched_getaffinity", "cpu_count"}
@@ -144,6 +147,18 @@ def test_imports(name: str, text: str) -> list[str]:
     ]
 
 
+def simulation_includes(name: str, text: str) -> list[str]:
+    """A fault for each line that includes more of the simulated caches than their board."""
+    if not name.startswith("native/src/") or name.startswith("native/src/cachesim/"):
+        return []
+    return [
+        f"{name}:{number}: includes a part of the simulation; only cachesim/board_of_guest.hpp is "
+        "for others"
+        for number, line in enumerate(text.splitlines(), 1)
+        if _SIMULATION.match(line)
+    ]
+
+
 def _system_read(node: ast.AST) -> str:
     """What this node uses of the system; empty if nothing."""
     match node:
@@ -182,6 +197,7 @@ def main() -> int:
             faults += engine_names(name, text, packages, named)
             faults += system_reads(name, text, reads)
             faults += test_imports(name, text)
+            faults += simulation_includes(name, text)
         if not name.startswith("tests/golden/"):
             faults += machine_paths(name, text)
             faults += phrases(name, text)

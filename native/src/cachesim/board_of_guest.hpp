@@ -2,6 +2,7 @@
 // The board of the guest that this program runs in (board.hpp).
 #pragma once
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,28 +12,34 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 
 #include "board.hpp"
 
 namespace atl::cachesim {
 
-// Throws std::runtime_error of one line. `devices`: where the kernel shows the PCI devices.
-inline Board& open_board(const std::filesystem::path& devices = "/sys/bus/pci/devices") {
+inline constexpr const char* kPciDevices = "/sys/bus/pci/devices";
+
+// Null: there is none. Throws std::runtime_error of one line if there is one that this program
+// cannot use. `devices`: where the kernel shows the PCI devices.
+inline Board* find_board(const std::filesystem::path& devices) {
   const auto word_of = [](const std::filesystem::path& path) {
     std::string word;
     std::ifstream(path) >> word;
     return word;
   };
-  std::error_code no_devices;
-  for (const auto& device : std::filesystem::directory_iterator(devices, no_devices)) {
-    if (word_of(device.path() / "vendor") != "0x1af4" ||
-        word_of(device.path() / "device") != "0x1110") {
-      continue;
-    }
-    const std::string memory = device.path() / "resource2";
+  // Not by std::filesystem, whose directories end the program where memory lacks.
+  struct Close {
+    void operator()(DIR* folder) const { closedir(folder); }
+  };
+  const std::unique_ptr<DIR, Close> folder(opendir(devices.c_str()));
+  if (folder == nullptr) return nullptr;
+  while (const dirent* const entry = readdir(folder.get())) {
+    const std::filesystem::path device = devices / entry->d_name;
+    if (word_of(device / "vendor") != "0x1af4" || word_of(device / "device") != "0x1110") continue;
+    const std::string memory = device / "resource2";
     const int file = open(memory.c_str(), O_RDWR | O_CLOEXEC);
     if (file < 0) throw std::runtime_error(memory + ": " + std::strerror(errno));
     struct stat found{};
@@ -45,12 +52,18 @@ inline Board& open_board(const std::filesystem::path& devices = "/sys/bus/pci/de
     // Others use such devices too.
     Board& board = *static_cast<Board*>(at);
     if (std::memcmp(board.magic, Board::kMagic, sizeof board.magic) == 0) {
-      if (board.version == Board::kVersion) return board;
+      if (board.version == Board::kVersion) return &board;
       throw std::runtime_error(memory + ": a board of version " + std::to_string(board.version) +
                                "; this program knows " + std::to_string(Board::kVersion));
     }
     munmap(at, Board::kBytes);
   }
+  return nullptr;
+}
+
+// Throws std::runtime_error of one line.
+inline Board& open_board(const std::filesystem::path& devices = kPciDevices) {
+  if (Board* const board = find_board(devices)) return *board;
   throw std::runtime_error("no board; the guest's caches are not simulated");
 }
 

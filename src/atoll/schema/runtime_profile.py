@@ -111,6 +111,8 @@ class RuntimeProfile(Record):
     seconds: Seconds
     cpu: str  # whose event encodings were used; empty: fills were not counted
     fills_of: str  # what counts as a fill on this CPU
+    # Simulated: by an emulated guest (docs/simulated.md). Empty: not counted, or an older file.
+    fills_source: Literal["", "hardware", "simulated"] = ""
     workers: tuple[Worker, ...]
     l3: tuple[L3, ...]
     working_set_bytes: Count | None  # of all workers together; None: not known

@@ -40,6 +40,14 @@ setuptools==5 \\
 """
 
 
+def test_only_the_board_of_the_simulated_caches_is_for_others() -> None:
+    board, caches = '#include "cachesim/board_of_guest.hpp"\n', '#include "cachesim/caches.hpp"\n'
+    (found,) = house.simulation_includes("native/src/runtime/x.cpp", board + caches)
+    assert found.startswith("native/src/runtime/x.cpp:2: includes a part of the simulation")
+    for name in ("native/src/cachesim/x.cpp", "native/tests/cachesim/x.cpp"):
+        assert house.simulation_includes(name, caches) == []
+
+
 @pytest.mark.parametrize(
     "line",
     [

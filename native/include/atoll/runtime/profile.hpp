@@ -99,9 +99,10 @@ struct L3Profile {
 };
 
 struct Profile {
-  double seconds = 0;    // since the runtime started
-  std::string cpu;       // whose event encodings were used; empty: none
-  std::string fills_of;  // what counts as a fill on this CPU: 'lines filled into L1D'
+  double seconds = 0;        // since the runtime started
+  std::string cpu;           // whose event encodings were used; empty: none
+  std::string fills_of;      // what counts as a fill on this CPU: 'lines filled into L1D'
+  std::string fills_source;  // 'hardware' or 'simulated' (docs/simulated.md); empty: none counted
   std::vector<WorkerProfile> workers;
   std::vector<L3Profile> l3;
   // Of all workers together, as RuntimeOptions has it or as last measured; measured only for an

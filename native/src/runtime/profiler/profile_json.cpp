@@ -98,6 +98,7 @@ void write_profile(JsonWriter& json, const Profile& profile) {
   json.field("seconds", profile.seconds);
   json.field("cpu", profile.cpu);
   json.field("fills_of", profile.fills_of);
+  json.field("fills_source", profile.fills_source);
   json.key("workers");
   json.open_array();
   for (const WorkerProfile& worker : profile.workers) write_worker(json, worker);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <stdexcept>
 
 #include "cpu_model.hpp"
 #include "text.hpp"
@@ -70,25 +71,30 @@ std::vector<TypeProfile> types_of(const Recorder& recorder, const FillTable* tab
 
 }  // namespace
 
-Profiler::Worker::Worker(WorkerCounts& own, std::size_t trace_events, std::int64_t origin_ns)
-    : counts(own),
+Profiler::Worker::Worker(int number, WorkerCounts& own, std::size_t trace_events,
+                         std::int64_t origin_ns)
+    : rank(number),
+      counts(own),
       trace(trace_events == 0 ? nullptr : std::make_unique<TraceRing>(trace_events)),
       recorder(own, trace.get(), origin_ns) {}
 
 Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions& options)
     : options_(options), start_ns_(now_ns()) {
   for (WorkerCounts* own : counts) {
-    workers_.push_back(std::make_unique<Worker>(*own, options.trace_events, start_ns_));
+    const int rank = static_cast<int>(workers_.size());
+    workers_.push_back(std::make_unique<Worker>(rank, *own, options.trace_events, start_ns_));
   }
   if (options.l3) {
     if (const auto mount = find_resctrl(read_text(options.mountinfo).value_or(""))) {
       l3_.emplace(*mount, own_group_name(), gettid());
     }
   }
-  if (!options.hardware) {
+  if (!options.fills) {
     no_fills_ = "n/a (counting is off: RuntimeOptions::count_fills)";
     return;
   }
+  if (!options.devices.empty()) find_board(options);
+  if (board_) return;
   if (const auto cpu = cpu_model(read_text("/proc/cpuinfo").value_or(""))) {
     table_ = fill_table(*cpu);
     if (table_ == nullptr) {
@@ -103,13 +109,25 @@ Profiler::Profiler(std::span<WorkerCounts* const> counts, const ProfilerOptions&
 
 Profiler::~Profiler() = default;
 
+void Profiler::find_board(const ProfilerOptions& options) {
+  try {
+    board_ = BoardFills::find(options.devices, *options.places, static_cast<int>(workers_.size()));
+    if (board_) table_ = &BoardFills::table();
+  } catch (const std::runtime_error& fault) {
+    no_board_ = std::string("n/a (simulated caches: ") + fault.what() + ")";
+    if (geteuid() != 0) no_board_ += "; run as root";
+  }
+}
+
 void Profiler::attach(int worker) {
   Worker& own = *workers_[index(worker)];
   Recorder::set_current(&own.recorder);
   const std::scoped_lock lock(own.mutex);
   own.tid = gettid();
   own.attached = true;
-  if (table_ != nullptr) {
+  if (board_) {
+    own.recorder.set_fills(&board_->of(worker), table_);
+  } else if (table_ != nullptr) {
     const int error = own.counters.open(*table_);
     if (error == 0) {
       own.recorder.set_fills(&own.counters, table_);
@@ -152,6 +170,11 @@ FillCounts Profiler::fills(int worker) const {
   return fills_of(own);
 }
 
+std::optional<double> Profiler::simulated_s() const {
+  if (!board_) return std::nullopt;
+  return board_->seconds();
+}
+
 std::vector<L3Profile> Profiler::l3_of_workers() const {
   {
     const std::scoped_lock lock(mutex_);
@@ -163,7 +186,8 @@ std::vector<L3Profile> Profiler::l3_of_workers() const {
 // Call it with the worker's mutex held.
 FillCounts Profiler::fills_of(const Worker& worker) const {
   if (!worker.attached) return worker.last_fills;
-  const std::optional<FillReading> now = worker.counters.read_from_outside();
+  const std::optional<FillReading> now =
+      board_ ? board_->of(worker.rank).read() : worker.counters.read_from_outside();
   return now ? fills_between(*table_, kStart, *now) : FillCounts{};
 }
 
@@ -191,13 +215,19 @@ Profile Profiler::snapshot() const {
   if (table_ != nullptr && no_fills_.empty()) {
     profile.cpu = table_->cpu;
     profile.fills_of = table_->fills_of;
+    profile.fills_source = board_ ? "simulated" : "hardware";
   }
   add_remarks(profile);
   return profile;
 }
 
 void Profiler::add_remarks(Profile& profile) const {
-  if (!no_fills_.empty()) {
+  if (board_) {
+    profile.remarks.emplace_back(
+        "fills: simulated, of the CPUs that the workers are bound to; no figures of hardware");
+  } else if (!no_board_.empty() && (table_ == nullptr || !no_fills_.empty())) {
+    profile.remarks.push_back("fills: " + no_board_);
+  } else if (!no_fills_.empty()) {
     profile.remarks.push_back("fills: " + no_fills_);
   } else if (table_ != nullptr) {
     FillCounts counted;
@@ -243,7 +273,7 @@ void Profiler::write_trace(const std::string& path) const {
   }
   write_whole(path, [&](base::WholeFile& file) {
     JsonWriter json([&](std::string_view part) { file.write(part); });
-    write_trace_json(json, getpid(), traces, samples);
+    write_trace_json(json, getpid(), traces, samples, board_ ? "simulated fills" : "fills");
   });
 }
 

@@ -1,5 +1,6 @@
-// The profiler of a runtime: a recorder for each worker, hardware counters if available, samples
-// over time, and the results for users: profiles and traces.
+// The profiler of a runtime: a recorder for each worker, counters of fills if there are any (the
+// hardware's, or those of simulated caches), samples over time, and the results for users: profiles
+// and traces.
 //
 // Costs: see recorder.hpp. The caller pays for `sample` and `snapshot`; workers only notice that
 // the cache lines of their counters are read.
@@ -16,6 +17,7 @@
 
 #include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/profile.hpp"
+#include "board_fills.hpp"
 #include "recorder.hpp"
 #include "resctrl.hpp"
 #include "trace_json.hpp"
@@ -24,9 +26,13 @@ namespace atl::runtime {
 
 struct ProfilerOptions {
   std::size_t trace_events = 0;  // kept for each worker, 16 bytes each; 0: no trace
-  bool hardware = true;          // count fills if possible
+  bool fills = true;             // count them if possible
   bool l3 = false;               // read resctrl, which may want a monitoring group of its own
   std::string mountinfo = {};    // the file that names the place of resctrl
+  // The folder of PCI devices among which is the board of simulated caches, if there are any, and
+  // the places that it has to agree with. Empty: none is looked for.
+  std::string devices = {};
+  const Places* places = nullptr;
 };
 
 class Profiler {
@@ -42,6 +48,8 @@ class Profiler {
   // The worker's own thread calls each once, first and last. `detach` keeps the counts.
   void attach(int worker);
   void detach(int worker);
+  // Null: the fills are not simulated. It wants to know where the workers are bound.
+  [[nodiscard]] BoardFills* board() const { return board_.get(); }
 
   // Any thread, at any time -----------------------------------------------------------------------
 
@@ -57,10 +65,13 @@ class Profiler {
   [[nodiscard]] std::vector<L3Profile> l3_of_workers() const;
   // Fills of a worker so far, for the controller: subtract two of them. A system call or two.
   [[nodiscard]] FillCounts fills(int worker) const;
+  // In simulated time, if the fills are simulated.
+  [[nodiscard]] std::optional<double> simulated_s() const;
 
  private:
   struct Worker {
-    Worker(WorkerCounts& own, std::size_t trace_events, std::int64_t origin_ns);
+    Worker(int rank, WorkerCounts& own, std::size_t trace_events, std::int64_t origin_ns);
+    const int rank;
     WorkerCounts& counts;
     std::unique_ptr<TraceRing> trace;
     Recorder recorder;
@@ -73,6 +84,7 @@ class Profiler {
   };
 
   static std::size_t index(int worker) { return static_cast<std::size_t>(worker); }
+  void find_board(const ProfilerOptions& options);
   [[nodiscard]] FillCounts fills_of(const Worker& worker) const;
   [[nodiscard]] WorkerProfile profile_of(std::size_t index) const;
   void add_remarks(Profile& profile) const;
@@ -80,6 +92,8 @@ class Profiler {
   ProfilerOptions options_;
   std::int64_t start_ns_;
   const FillTable* table_ = nullptr;
+  std::unique_ptr<BoardFills> board_;  // null: the counters are the hardware's
+  std::string no_board_;               // why there is a board but not for us
   std::vector<std::unique_ptr<Worker>> workers_;
 
   mutable std::mutex mutex_;     // of what follows

@@ -18,7 +18,8 @@ enum class Slice { job, section, park };
 
 class Writer {
  public:
-  Writer(JsonWriter& json, int pid) : json_(json), pid_(pid) {}
+  Writer(JsonWriter& json, int pid, std::string_view fills)
+      : json_(json), pid_(pid), fills_(std::string(fills) + " per s") {}
 
   void name_worker(const WorkerTrace& trace) {
     metadata("thread_name", trace.worker);
@@ -62,7 +63,7 @@ class Writer {
     }
     end_counter();
     if (now.fills == FillCounts{}) return;
-    begin_counter("fills per s", now);
+    begin_counter(fills_, now);
     for (std::size_t i = 0; i < kFillSources; ++i) {
       if (!before.fills.by_source[i] || !now.fills.by_source[i]) continue;
       json_.field(fill_source_name(static_cast<FillSource>(i)),
@@ -180,14 +181,15 @@ class Writer {
 
   JsonWriter& json_;
   int pid_;
+  std::string fills_;
   std::uint64_t flows_ = 0;
 };
 
 }  // namespace
 
 void write_trace_json(JsonWriter& json, int pid, const std::vector<WorkerTrace>& workers,
-                      const std::vector<CounterSample>& samples) {
-  Writer writer(json, pid);
+                      const std::vector<CounterSample>& samples, std::string_view fills) {
+  Writer writer(json, pid, fills);
   json.open_object();
   json.field("displayTimeUnit", std::string_view("ns"));
   json.key("traceEvents");

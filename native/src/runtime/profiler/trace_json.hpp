@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "atoll/runtime/profile.hpp"
@@ -30,8 +31,8 @@ struct CounterSample {
 };
 
 // `samples` in the order of time. Counters are drawn as rates from each sample of a worker to its
-// next.
+// next; `fills`: the name of these.
 void write_trace_json(JsonWriter& json, int pid, const std::vector<WorkerTrace>& workers,
-                      const std::vector<CounterSample>& samples);
+                      const std::vector<CounterSample>& samples, std::string_view fills = "fills");
 
 }  // namespace atl::runtime

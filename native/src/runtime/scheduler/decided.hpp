@@ -14,6 +14,7 @@ struct Decided {
   // Why the workers are as they are, where that is not what one expects: for the profile.
   std::vector<std::string> remarks;
   std::string mountinfo = "/proc/self/mountinfo";  // where resctrl is looked for
+  std::string devices = "/sys/bus/pci/devices";    // and simulated caches
 };
 
 // Throws RuntimeFault for an impossible option, or a variable whose value is not allowed.

@@ -41,7 +41,7 @@ void Runtime::set_spread(int spread) { team_->governor().set_spread(team_->steer
 
 void Runtime::look() { team_->governor().look(); }
 
-void Runtime::set_pin(bool pin) { team_->seats.set_pin(pin); }
+void Runtime::set_pin(bool pin) { team_->set_pin(pin); }
 
 std::string Runtime::reason() const {
   return team_->governor().locked([&] { return team_->steered().reason; });

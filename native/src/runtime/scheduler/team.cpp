@@ -107,7 +107,8 @@ Team::Team(const Decided& all)
     for (Worker* worker : workers_) counts.push_back(&worker->counts);
     profiler_ = std::make_unique<Profiler>(
         counts, ProfilerOptions{options.trace_events, options.count_fills,
-                                options.count_l3 || steered_->measures_set, all.mountinfo});
+                                options.count_l3 || steered_->measures_set, all.mountinfo,
+                                all.devices, &seats.places});
     // Last: if its thread could not start after the workers were let in, nothing could end them.
     governor_ = std::make_unique<Governor>(*this, options);
     governor_->add(*steered_);
@@ -197,11 +198,23 @@ void Team::announce_fault(std::exception_ptr fault) {
 void Team::place(int spread, const Approach& approach) {
   const std::lock_guard lock(placing_);
   seats.place(spread, approach);
+  note_seats();
   place_domains.follow_seats();
   if (lent) lent->placed(seats.seats());
   placement_.fetch_add(1, std::memory_order_acq_rel);
   // Tasks may be waiting for a sleeping worker that has just become a member of their domain.
   parking.notify_all();
+}
+
+void Team::set_pin(bool pin) {
+  const std::lock_guard lock(placing_);
+  seats.set_pin(pin);
+  note_seats();
+}
+
+void Team::note_seats() {
+  BoardFills* const board = profiler_->board();
+  if (board != nullptr) board->seat(seats.pins() ? seats.seats() : std::vector<Seat>{});
 }
 
 Team::Visit::Visit(Team& to)

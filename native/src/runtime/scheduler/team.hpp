@@ -90,6 +90,8 @@ class Team {
   // Spreads the workers: their masks at once, their memory policies and their orders of victims
   // when they next look for work.
   void place(int spread, const Approach& approach);
+  // Whether workers are bound to their seats, at once.
+  void set_pin(bool pin);
   std::span<const int> everybody() const { return everybody_; }  // all ranks
   // Changes with every `place`.
   std::size_t placement() const { return placement_.load(std::memory_order_acquire); }
@@ -120,6 +122,8 @@ class Team {
  private:
   // The chiplet on which the caller runs; some chiplet if the places do not have its CPU.
   int chiplet_here() noexcept;
+  // For fills that are counted by CPU.
+  void note_seats();
   // A worker whose place the caller has taken, or kNobody.
   int borrow_place() noexcept;
   void stop() noexcept;

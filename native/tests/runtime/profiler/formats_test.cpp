@@ -141,6 +141,7 @@ Profile sample_profile() {
   profile.seconds = 12.5;
   profile.cpu = "AMD Zen 4";
   profile.fills_of = "fills of L1D, prefetches included";
+  profile.fills_source = "hardware";
   WorkerProfile full;
   full.worker = 0;
   full.tid = 4242;
