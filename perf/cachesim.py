@@ -11,11 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from atoll.guest import native, topology
-from atoll.guest.guest import BootFailed, Guest
+from atoll.guest.guest import Guest
 from perf.harness import WrongAnswer, at_least, at_most, median, note, ratio
 
 ROUNDS = 5  # boots with and without
-TRIES = 3  # of a boot
 SECONDS = 4  # of counting
 SIZES_KIB = {"l1": 16, "l2": 256, "l3": 2048, "memory": 16384}
 TARGET_MILLION = {10_000: 15.0, 1_000: 10.0}  # by quantum
@@ -29,23 +28,15 @@ def compare() -> None:
         _speeds(quantum)
 
 
-def _booted(quantum: int) -> Guest:
-    for left in reversed(range(TRIES)):
-        guest = Guest(topology.load("milan2"), quantum=quantum)
-        try:
-            guest.boot()
-            break
-        except BootFailed:
-            if not left:
-                raise
-    return guest
+def _guest(quantum: int) -> Guest:
+    return Guest(topology.load("milan2"), quantum=quantum)
 
 
 def _boots() -> None:
     taken: dict[int, list[float]] = {0: [], 10_000: []}
     for number in range(ROUNDS):
         for quantum in sorted(taken, reverse=number % 2 == 1):
-            with _booted(quantum) as guest:
+            with _guest(quantum) as guest:
                 taken[quantum].append(guest.cpu_s())
     without, loaded = (np.array(seconds) for seconds in taken.values())
     note(f"CPU seconds of a boot: without {median(without)}, with the plugin {median(loaded)}")
@@ -55,7 +46,7 @@ def _boots() -> None:
 def _speeds(quantum: int) -> None:
     program = native.built("cachesim-speed", "native/tests/cachesim/cachesim-speed")
     switches_ms: list[float] = []
-    with _booted(quantum) as guest:
+    with _guest(quantum) as guest:
         for name, kib in SIZES_KIB.items():
             before = guest.cpu_s()
             done = guest.run([program, str(kib), str(SECONDS)], timeout_s=300)

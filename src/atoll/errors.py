@@ -84,6 +84,12 @@ class DiskFull(DownloadFailed):
 
 
 class GuestFailed(AtollError):
-    """An emulated guest did not boot, or died."""
+    """An emulated guest did not boot, or died. `console`: what it said last, in many lines."""
 
     exit_code = 97
+
+    def __init__(self, line: str, console: str = "") -> None:
+        super().__init__(line)
+        self.console = console
+        if console:
+            self.add_note(console)

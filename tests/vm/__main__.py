@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return run(given)
     except AtollError as fault:
-        print(f"guest: {fault}", file=sys.stderr)
+        print("\n".join([f"guest: {fault}", *getattr(fault, "__notes__", [])]), file=sys.stderr)
         return fault.exit_code
     except BrokenPipeError:  # the reader (head, less) went away, as it may
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

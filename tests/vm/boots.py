@@ -7,13 +7,15 @@ The topologies take turns and nothing is tried twice. Exit 1 if a boot or a smok
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import statistics
 import sys
 from collections import Counter
 
+from atoll.errors import GuestFailed
 from atoll.guest import topology
-from atoll.guest.guest import BootFailed, Guest, GuestDied
+from atoll.guest.guest import BootFailed, Guest
 
 # Every CPU runs something and every node with CPUs gives it memory.
 SMOKE = """
@@ -41,15 +43,15 @@ def main(count: int) -> int:
     seconds = []
     for number, name in enumerate(itertools.islice(itertools.cycle(topology.names()), count), 1):
         try:
-            with Guest(topology.load(name)) as guest:
+            with contextlib.closing(Guest(topology.load(name))) as guest:
+                guest.boot(tries=1)
                 seconds.append(guest.boot_s)
                 fault = smoke(guest)
                 outcome = "smoke test failed" if fault else "ok"
                 said = fault or f"{guest.boot_s:.1f} s"
-        except BootFailed as failed:
-            outcome, said = "did not boot", str(failed)
-        except GuestDied as died:
-            outcome, said = "died", str(died)
+        except GuestFailed as failed:
+            outcome = "did not boot" if isinstance(failed, BootFailed) else "died"
+            said = f"{failed}\n{failed.console}"
         outcomes[outcome] += 1
         print(f"boot {number:2} of {count}: {name:10} {outcome}: {said}", flush=True)
     counted = ", ".join(f"{outcomes[what]} {what}" for what in sorted({"ok"} | set(outcomes)))

@@ -6,8 +6,8 @@
 Tests are sorted by guest, so that each boots once. A name after a colon ("milan2:pages") asks for
 another guest of that topology: for tests that leave traces, or that traces of others disturb. The
 name "simulated" asks for simulated caches. A boot is tried three times at most; each failure is
-printed, and the summary counts them. A boot that keeps failing is an error at set-up that says BOOT
-FAILED, never a failed test. A guest that no longer answers is printed and counted as lost, and the
+printed, and the summary counts them. A boot that keeps failing is an error at set-up (BootFailed),
+never a failed test. A guest that no longer answers is printed and counted as lost, and the
 next test that wants it gets a fresh boot. If its kernel was stuck, which is the emulator's fault,
 the test itself runs once more on that boot.
 
@@ -25,11 +25,12 @@ from typing import Any, Protocol
 
 import pytest
 
+from atoll.errors import GuestFailed
 from atoll.guest import topology
-from atoll.guest.guest import BootFailed, CommandTimedOut, Guest, GuestDied, KernelStuck
+from atoll.guest.guest import BootFailed, Guest, KernelStuck
 from tests.conftest import TURN
 
-TRIES = 3
+MOST_LOST = 3  # of a topology
 SIMULATED = {"simulated": 200}  # the quantum in cycles
 RESTORE_TIMEOUT_S = 120.0
 COUNTED = ("boots", "boots retried", "boots given up", "lost")
@@ -93,19 +94,12 @@ def guest(request: pytest.FixtureRequest, note: Note) -> Iterator[Guest]:
 
 
 def _boot(running: Guest, note: Note) -> None:
-    for left in reversed(range(TRIES)):
-        try:
-            running.boot()
-            running.run(["sh", "-c", _SAVE])
-            break
-        except (BootFailed, GuestDied, CommandTimedOut) as fault:
-            running.close()
-            note(
-                "boots retried" if left else "boots given up",
-                f"BOOT FAILED, {left} tries left: {fault}",
-            )
-            if not left:
-                raise BootFailed(f"BOOT FAILED {TRIES} times: {fault}") from None
+    def failed(fault: GuestFailed, left: int) -> None:
+        what = "boots retried" if left else "boots given up"
+        note(what, f"BOOT FAILED, {left} tries left: {fault}\n{fault.console}")
+
+    running.boot(failed=failed)
+    running.run(["sh", "-c", _SAVE])
     note("boots")
 
 
@@ -133,16 +127,16 @@ def as_found(request: pytest.FixtureRequest) -> Iterator[None]:
     note: Note = request.getfixturevalue("note")
     lost = request.config.stash[_LOST]
     if not running.is_on:
-        if lost[running.topology.name] >= TRIES:
-            raise BootFailed(f"GUEST LOST {TRIES} times: {running.topology.name} stays off")
+        if lost[running.topology.name] >= MOST_LOST:
+            raise BootFailed(f"GUEST LOST {MOST_LOST} times: {running.topology.name} stays off")
         _boot(running, note)
     yield
     try:
         running.run(["sh", "-c", _RESTORE], timeout_s=RESTORE_TIMEOUT_S)
-    except (GuestDied, CommandTimedOut) as fault:
+    except GuestFailed as fault:
         running.close()
         lost[running.topology.name] += 1
-        note("lost", f"GUEST LOST at {request.node.name}: {fault}")
+        note("lost", f"GUEST LOST at {request.node.name}: {fault}\n{fault.console}")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -154,7 +148,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     try:
         pyfuncitem.obj(**asked_for)
     except KernelStuck as fault:
-        values["note"]("lost", f"GUEST LOST at {pyfuncitem.name}, which runs again: {fault}")
+        said = f"GUEST LOST at {pyfuncitem.name}, which runs again: {fault}\n{fault.console}"
+        values["note"]("lost", said)
         _boot(values["guest"], values["note"])
         pyfuncitem.obj(**asked_for)
     return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import signal
@@ -16,7 +15,7 @@ import pytest
 
 from atoll.errors import GuestFailed
 from atoll.guest.guest import CommandTimedOut, Guest
-from tests.vm.conftest import TRIES, Note
+from atoll.guest.qemu import CONSOLE_LINES
 
 in_milan2 = pytest.mark.parametrize("guest", ["milan2"], indirect=True)
 TOOL = [sys.executable, "-m", "tests.vm"]
@@ -180,33 +179,27 @@ def _one_cpu(folder: Path) -> str:
 
 
 def _booted(
-    argv: Sequence[str], root: Path, note: Note, env: Mapping[str, str] | None = None
+    argv: Sequence[str], root: Path, env: Mapping[str, str] | None = None
 ) -> tuple[subprocess.Popen[str], str]:
-    """The tool, and the first line that its command said. A boot that fails is tried again and
-    told, as for the tests' own guests."""
-    for left in itertools.count(TRIES - 1, -1):
-        tool = subprocess.Popen(
-            argv, cwd=root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert tool.stdout is not None and tool.stderr is not None
-        if line := tool.stdout.readline():
-            break
-        with tool:
-            said = tool.stderr.read()
-        assert tool.returncode == GuestFailed.exit_code and left, f"exit {tool.returncode}: {said}"
-        note("boots retried", f"BOOT FAILED, {left} tries left: {said}")
+    """The tool, and the first line that its command said."""
+    tool = subprocess.Popen(
+        argv, cwd=root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert tool.stdout is not None and tool.stderr is not None
+    line = tool.stdout.readline()
+    assert line, tool.stderr.read()
     return tool, line
 
 
 def test_the_tool_passes_on_output_and_status(
-    root: Path, tmp_path: Path, tmpdir_of_its_own: dict[str, str], note: Note
+    root: Path, tmp_path: Path, tmpdir_of_its_own: dict[str, str]
 ) -> None:
     shared = tmp_path / "shared, too"
     shared.mkdir()
     script = f"nproc; echo err >&2; echo kept >'{shared}/file'; exit 5"
     share = ["--share", str(shared)]
     argv = [*TOOL, "--topology", _one_cpu(tmp_path), *share, "--", "sh", "-c", script]
-    tool, line = _booted(argv, root, note, tmpdir_of_its_own)
+    tool, line = _booted(argv, root, tmpdir_of_its_own)
     rest, said = tool.communicate()
     assert (tool.returncode, line + rest, said) == (5, "1\n", "err\n")
     assert (shared / "file").read_text() == "kept\n"
@@ -214,13 +207,13 @@ def test_the_tool_passes_on_output_and_status(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_however_the_tool_ends_nothing_stays(
-    root: Path, tmpdir_of_its_own: dict[str, str], number: signal.Signals, note: Note
+    root: Path, tmpdir_of_its_own: dict[str, str], number: signal.Signals
 ) -> None:
     """QEMU's only way to the outside is the folder; the fixture waits for that to be gone. Its
     keeper gets a TERM first, as when all processes of a service do."""
     argv = [*TOOL, "--topology", "hidden", "--", "sh", "-c", "echo up; sleep 1000"]
     # What a shell starts in its background ignores SIGINT, these tests and then the tool too.
-    tool, line = _booted(["env", "--default-signal=INT", *argv], root, note, tmpdir_of_its_own)
+    tool, line = _booted(["env", "--default-signal=INT", *argv], root, tmpdir_of_its_own)
     with tool:
         try:
             assert line == "up\n"
@@ -258,15 +251,13 @@ def _processes_naming(text: str) -> list[str]:
 def test_a_cpu_that_cannot_be_is_refused(root: Path, tmp_path: Path, cpu: str, fault: str) -> None:
     file = tmp_path / "wrong.toml"
     file.write_text(f'cpu = "{cpu}"\npackages = 2\ncores = 2\n')
-    done = subprocess.run(
-        [*TOOL, "--topology", str(file), "--", "true"], cwd=root, capture_output=True, text=True
-    )
+    done = _run(root, "--topology", str(file), "--", "true")
     assert done.returncode == 2, done.stderr
     assert fault in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_a_reader_that_goes_away_ends_it(root: Path, tmp_path: Path, note: Note) -> None:
-    tool, line = _booted([*TOOL, "--topology", _one_cpu(tmp_path), "--", "yes"], root, note)
+def test_a_reader_that_goes_away_ends_it(root: Path, tmp_path: Path) -> None:
+    tool, line = _booted([*TOOL, "--topology", _one_cpu(tmp_path), "--", "yes"], root)
     with tool:
         assert tool.stdout is not None and tool.stderr is not None
         assert line == "y\n"
@@ -289,10 +280,30 @@ def test_a_boot_that_fails_says_so_with_the_console(root: Path, tmp_path: Path) 
     file.write_text(
         'packages = 1\ncores = 1\nmemory_mib = 1024\nkernel = "rdinit=/nowhere root="\n'
     )
-    argv = [*TOOL, "--topology", str(file), "--", "true"]
-    for _ in range(TRIES):
-        done = subprocess.run(argv, cwd=root, capture_output=True, text=True)
-        assert done.returncode == GuestFailed.exit_code
-        if "guest panics: QEMU: " not in done.stderr:  # a race of QEMU's own came before the panic
-            break
-    assert "guest panics: the boot ended" in done.stderr and "Kernel panic" in done.stderr
+    done = _run(root, "--topology", str(file), "--", "true")
+    assert done.returncode == GuestFailed.exit_code
+    assert re.match(r"guest: guest panics: ended: .*Kernel panic.*; try again", done.stderr)
+
+
+def test_a_guest_that_dies_says_so_in_a_line_and_shows_its_console(
+    root: Path, tmp_path: Path
+) -> None:
+    crash = ["sh", "-c", "echo c >/proc/sysrq-trigger; sleep 100"]
+    done = _run(root, "--topology", _one_cpu(tmp_path), "--", *crash)
+    assert done.returncode == GuestFailed.exit_code
+    line, console = done.stderr.split("\n", 1)
+    assert re.fullmatch(r"guest: guest one: ended: .*Kernel panic.*: sysrq triggered crash", line)
+    assert console.count("\n") == CONSOLE_LINES, console
+
+
+def test_without_qemu_one_line_says_what_is_missing(root: Path, tmp_path: Path) -> None:
+    env = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PATH": ""}
+    done = _run(root, "--topology", "milan2", "--", "true", env=env)
+    assert done.returncode == 6
+    assert done.stderr.count("\n") == 1 and "qemu-system-x86 of bookworm-backports: " in done.stderr
+
+
+def _run(
+    root: Path, *words: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*TOOL, *words], cwd=root, env=env, capture_output=True, text=True)

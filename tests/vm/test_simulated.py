@@ -182,3 +182,20 @@ def test_the_plugin_says_in_a_line_why_it_cannot_be_used(
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("atoll-cachesim: ")]
     assert line.endswith(said), line
+
+
+@pytest.mark.parametrize(("version", "said"), [(0, "minimum version of"), (99, "up to version")])
+def test_a_plugin_of_another_interface_is_refused_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, said: str
+) -> None:
+    source, plugin = tmp_path / "plugin.c", tmp_path / "plugin.so"
+    source.write_text(
+        f"int qemu_plugin_version = {version};\nint qemu_plugin_install(void) {{ return 0; }}\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", plugin, source], check=True)
+    monkeypatch.setattr(native, "plugin", lambda: str(plugin))
+    guest = Guest(topology.load("hidden"), quantum=1000)
+    refused = rf"^QEMU: Could not load plugin .* {said} \d; remove .*/qemu and try again$"
+    with pytest.raises(image.NoImage, match=refused) as fault:
+        guest.boot()
+    assert (fault.value.exit_code, guest.is_on) == (6, False)

@@ -122,7 +122,7 @@ def lacking(image: Image, model: str) -> list[str]:
         ) from None
     if done.returncode != 0:
         said = (done.stderr.splitlines() or ["no message"])[-1]
-        if "loading shared libraries" in said:  # packages that it relied on are gone
+        if done.returncode in (126, 127):  # it is gone, or packages that it relied on
             raise NoImage(f"QEMU: {said}; remove {image.qemu} and try again")
         raise TopologyRefused(f"cpu: QEMU: {said.rpartition('qemu-system-x86_64: ')[2]}")
     return re.findall(r"support requested feature: \S+?\.([\w.-]+) \[bit", done.stderr)

@@ -123,7 +123,7 @@ class Qemu:
         try:
             self._port.sendall(f"{line}\n".encode())
         except OSError:
-            raise GuestDied(self._ended()) from None
+            raise self._died() from None
 
     def line(self, deadline: float) -> str | None:
         """The next line from the guest; None at the deadline (monotonic). Raises GuestDied."""
@@ -135,7 +135,7 @@ class Qemu:
                 if data := self._port.recv(4096):
                     self._buffer += data
                     continue
-            raise GuestDied(self._ended())
+            raise self._died()
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode(errors="replace").strip()
 
@@ -156,8 +156,10 @@ class Qemu:
         """Each process that the guest's kernel has killed when memory ran out, in a line."""
         return killed_for_memory("\n".join(self._read("console")))
 
-    def _ended(self) -> str:
-        return f"guest {self._name}: ended\n{self.complaint()}\n{self.console_tail()}"
+    def _died(self) -> GuestDied:
+        panics = [line for line in self._read("console") if "Kernel panic" in line]
+        said = (panics or [self.complaint() or "without a word"])[0]
+        return GuestDied(f"guest {self._name}: ended: {said}", self.console_tail())
 
     def complaint(self) -> str:
         """The last line that QEMU itself said on stderr; empty if none."""

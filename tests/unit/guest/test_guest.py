@@ -1,0 +1,80 @@
+"""Boots that fail: how often they are tried, and which error and exit code each has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from atoll.errors import AtollError, GuestFailed
+from atoll.guest import guest as room
+from atoll.guest import image, topology
+from atoll.guest.guest import BootFailed, Guest
+from atoll.guest.qemu import GuestDied
+
+
+class Qemu:
+    """Played: the first boots end, with these words of QEMU and of the console."""
+
+    ends: list[tuple[str, str]]
+
+    def __init__(self, *words: object) -> None:
+        self.share = Path()
+        self._end = self.ends.pop(0) if self.ends else None
+
+    def line(self, deadline: float) -> str:
+        if self._end:
+            raise GuestDied("guest t: ended: its last word", self._end[1])
+        return "ready"
+
+    def complaint(self) -> str:
+        return self._end[0] if self._end else ""
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def guest(monkeypatch: pytest.MonkeyPatch) -> Guest:
+    found = image.Image(Path("/cache/qemu"), Path(), Path())
+    monkeypatch.setattr(image, "ensure", lambda: found)
+    monkeypatch.setattr(room, "Qemu", Qemu)
+    return Guest(topology.parse('packages = 2\ncores = 4\nkernel = "x"', "t"))
+
+
+RACE = ("iotlb_to_section: Assertion `mr' failed.", "")
+
+
+def test_a_boot_that_fails_is_tried_again(guest: Guest) -> None:
+    Qemu.ends = [RACE, ("", "Kernel panic")]
+    told: list[tuple[str, int]] = []
+    guest.boot(failed=lambda fault, left: told.append((fault.console, left)))
+    assert guest.is_on and told == [("", 2), ("Kernel panic", 1)]
+
+
+def test_a_boot_is_not_tried_for_ever(guest: Guest) -> None:
+    Qemu.ends = [RACE] * 4
+    with pytest.raises(BootFailed):
+        guest.boot()
+    assert len(Qemu.ends) == 1 and not guest.is_on
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "code", "line"),
+    [
+        (RACE, BootFailed, 97, "guest t: ended: its last word; try again on a quieter host"),
+        (("", ""), BootFailed, 97, "guest t: ended: its last word; try again on a quieter host"),
+        (("told", "a panic"), BootFailed, 97, "guest t: ended: its last word; try again on a"),
+        (("no such CPU", ""), topology.TopologyRefused, 2, "t: QEMU: no such CPU"),
+        (("a plugin of old", ""), image.NoImage, 6, "QEMU: a plugin of old; remove /cache/qemu"),
+    ],
+)
+def test_how_a_boot_ended_is_one_line(
+    guest: Guest, end: tuple[str, str], kind: type[AtollError], code: int, line: str
+) -> None:
+    Qemu.ends = [end] * 3
+    with pytest.raises(kind) as fault:
+        guest.boot()
+    assert fault.value.exit_code == code
+    assert str(fault.value).startswith(line) and "\n" not in str(fault.value)
+    assert not isinstance(fault.value, GuestFailed) or fault.value.console == end[1]
