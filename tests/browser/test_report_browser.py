@@ -16,6 +16,7 @@ from atoll.report.bench.render import render
 from atoll.schema.results import Line
 from tests.browser.pages import NARROW, WIDE, get_log, requests, resize, show
 from tests.parts.bench import ATOLL, DUCKDB, WIM, header, lines, ran, results, scheduler_state
+from tests.parts.fills import counted_run
 from tests.parts.paths import DATA
 
 RECORDED = DATA / "bench-duckdb.jsonl"
@@ -103,6 +104,67 @@ def test_spread_over_time(
     target = screenshots / f"spreads-{scheme}-{width}.png"
     assert browser.save_screenshot(str(target))
     print(f"screenshot: {target}")
+
+
+@pytest.fixture(scope="module")
+def simulated_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Of 16 chiplets in two nodes, and of 32 in eight."""
+    folder, found = tmp_path_factory.mktemp("report"), {}
+    for name, shape in (("two-nodes", (2, 1, 8)), ("eight-nodes", (2, 4, 4))):
+        found[name] = folder / f"{name}.html"
+        found[name].write_text(render(counted_run(*shape), "html"), encoding="utf-8")
+    return found
+
+
+@pytest.mark.parametrize("name", ["two-nodes", "eight-nodes"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_simulated_traffic(
+    browser: webdriver.Chrome,
+    simulated_pages: dict[str, Path],
+    screenshots: Path,
+    scheme: str,
+    width: int,
+    name: str,
+) -> None:
+    show(browser, simulated_pages[name], scheme, width)
+    wim, win, _, _ = browser.find_elements(By.CSS_SELECTOR, ".traffic svg")
+    assert wim.rect["width"] > 300
+    beside = wim.rect["y"] == win.rect["y"]
+    assert beside == (width == WIDE), "side by side where there is room"
+    widths = set()
+    for link in wim.find_elements(By.CSS_SELECTOR, "path[data-lines]"):
+        assert link.value_of_css_property("stroke") != "none"
+        assert link.value_of_css_property("fill") == "none"
+        widths.add(link.value_of_css_property("stroke-width"))
+        assert wim.rect["x"] <= link.rect["x"]
+        assert link.rect["x"] + link.rect["width"] <= wim.rect["x"] + wim.rect["width"] + 1
+    assert len(widths) > 1
+    first, verdict = (
+        browser.find_element(By.CSS_SELECTOR, kind).rect["y"]
+        for kind in ("section.simulated", "section[aria-label='Verdict']")
+    )
+    assert first < verdict
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert [entry for entry in get_log(browser, "browser") if entry["level"] == "SEVERE"] == []
+    target = screenshots / f"simulated-{name}-{scheme}-{width}.png"
+    assert browser.save_screenshot(str(target))
+    print(f"screenshot: {target}")
+
+
+@pytest.mark.parametrize("name", ["two-nodes", "eight-nodes"])
+def test_no_picture_of_traffic_is_cut_in_print(
+    browser: webdriver.Chrome, simulated_pages: dict[str, Path], name: str
+) -> None:
+    """On Letter, upright."""
+    width, height = 816 - 77, 1056 - 77
+    resize(browser, width, height)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    browser.get(simulated_pages[name].as_uri())
+    for picture in browser.find_elements(By.CSS_SELECTOR, ".traffic svg"):
+        assert picture.rect["height"] <= height
+        assert picture.rect["x"] + picture.rect["width"] <= width
+        assert picture.value_of_css_property("break-inside") == "avoid"
 
 
 @pytest.fixture(scope="module")

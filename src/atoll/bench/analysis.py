@@ -4,7 +4,7 @@ Only finished measured passes count (with a `PassDone` for the block and the ent
 broken passes stay in the file. With several streams, a query's time in a block is the geometric
 mean over the streams. Entrants with unequal streams ran unequal numbers of queries in a pass, so
 their passes are compared by throughput. atoll.stats.paired has the statistics; docs/statistics.md
-explains them.
+explains them. The times of an emulated CPU mean nothing, so none are compared.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from atoll.bench.cautions import cautions
 from atoll.bench.decompose import decomposition
 from atoll.bench.engine_work import work_summary
 from atoll.bench.estimates import GEOMEAN, THROUGHPUT, interval_of, speedup_of
+from atoll.bench.fills import fills_summary
 from atoll.bench.places import places_summary
 from atoll.bench.results import Results
 from atoll.bench.spreads import courses, spread_summary
@@ -60,8 +61,9 @@ def summarise(results: Results) -> BenchSummary:
     checked = [line.answer for line in results.lines if isinstance(line, QueryTime)]
     entrants = tuple(_entrant(entrant, runs, times, results) for entrant in header.entrants)
     by_label = {entrant.label: entrant for entrant in header.entrants}
+    emulated = header.fingerprint.emulated
     return BenchSummary(
-        basis="emulated" if header.fingerprint.emulated else "measured",
+        basis="emulated" if emulated else "measured",
         run_id=header.run_id,
         started_unix_s=header.started_unix_s,
         status=end.status if end else "unfinished",
@@ -85,13 +87,15 @@ def summarise(results: Results) -> BenchSummary:
         machine_id=header.machine_id,
         command=header.command,
         entrants=entrants,
-        axes=axis_summaries(
+        axes=()
+        if emulated
+        else axis_summaries(
             header,
             {label: _means(one, results.queries) for label, one in times.items()},
             {label: _load(by_label[label], one, results.queries) for label, one in runs.items()},
         ),
-        decompositions=_decompositions(results, times),
-        why=explanations(results),
+        decompositions=() if emulated else _decompositions(results, times),
+        why=() if emulated else explanations(results),
         notes=header.notes,
         warnings=cautions(results, entrants),
         fingerprint=header.fingerprint,
@@ -182,10 +186,11 @@ def _entrant(entrant: Entrant, runs: Runs, times: Times, results: Results) -> En
             results.queries,
             (streams[entrant.baseline or entrant.label], entrant.streams),
         )
-        if base
+        if base and not results.header.fingerprint.emulated
         else (),
         work=work_summary(results.lines, entrant.label),
         places=places_summary(results.lines, entrant.label),
+        fills=fills_summary(results.lines, entrant.label),
         spread=spread_summary(
             [course for course in courses(results.lines) if course.label == entrant.label]
         ),

@@ -42,6 +42,7 @@ _L = TypeVar("_L", ClusterLook, PassFills, PassPlaces, VerifyResult)
 
 def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caution, ...]:
     """All warnings, the most serious first."""
+    timed = () if results.header.fingerprint.emulated else entrants
     return tuple(
         Caution(code=code, message=message)
         for source in (
@@ -59,8 +60,8 @@ def cautions(results: Results, entrants: Sequence[EntrantSummary]) -> tuple[Caut
             _uncounted(results),
             _busy(results),
             _cache(results),
-            _few_blocks(entrants),
-            _outliers(entrants),
+            _few_blocks(timed),
+            _outliers(timed),
             _coincide(results),
         )
         for code, message in source
@@ -279,8 +280,8 @@ def _cache(results: Results) -> Iterator[tuple[str, str]]:
 
 
 def _few_blocks(entrants: Sequence[EntrantSummary]) -> Iterator[tuple[str, str]]:
-    fewest = min(entrants, key=lambda entrant: entrant.blocks_done)
-    if fewest.blocks_done < MIN_BLOCKS:
+    fewest = min(entrants, key=lambda entrant: entrant.blocks_done, default=None)
+    if fewest and fewest.blocks_done < MIN_BLOCKS:
         yield (
             "few-blocks",
             f"{fewest.label} has finished only {plural(fewest.blocks_done, 'block')}; an interval "

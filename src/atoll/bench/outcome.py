@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from atoll.bench.cautions import MOST_LISTED
 from atoll.bench.estimates import THROUGHPUT, judged
 from atoll.errors import CheckFailed, EngineFailed, UsageError
-from atoll.schema.results import Entrant
+from atoll.schema.results import RunHeader
 from atoll.schema.size import percent
 from atoll.schema.summary import BenchSummary
 from atoll.schema.text import first_of, plural
 
 
-def require_pairs(entrants: Sequence[Entrant]) -> None:
-    """Raises UsageError if there is nothing that could be slower than something else."""
-    if not any(entrant.baseline for entrant in entrants):
+def require_pairs(header: RunHeader) -> None:
+    """Raises UsageError if nothing could be slower than something else, or nobody could tell."""
+    if header.fingerprint.emulated:
+        raise UsageError(
+            "--fail-if-slower: the CPU is emulated, so times mean nothing; leave it out"
+        )
+    if not any(entrant.baseline for entrant in header.entrants):
         raise UsageError(
             "--fail-if-slower: there is nothing to compare with; name a second policy or URL"
         )

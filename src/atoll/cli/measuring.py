@@ -246,7 +246,7 @@ def measure(job: Job, run: RunOptions, host: LocalHost) -> None:
     from atoll.report.bench.text import bench_text
 
     if run.fail_if_slower is not None:
-        require_pairs(job.header.entrants)
+        require_pairs(job.header)
     path = run.output or state_dir("results") / f"{job.header.run_id}.jsonl"
     try:
         run_with_progress(job, path, host, resume=run.resume)

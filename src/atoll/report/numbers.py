@@ -57,6 +57,15 @@ def time_tick(seconds: float, longest: float) -> str:
     return f"{seconds * 1e3:g} ms" if longest < 1 else f"{seconds:g} s"
 
 
+def millions(lines: float) -> str:
+    """Without the word: '0', '<0.01', '0.36', '12.3', '495'."""
+    value = lines / 1e6
+    if 0 < value < 0.005:
+        return "<0.01"
+    digits = 0 if value >= 99.95 or not value else 1 if value >= 9.995 else 2
+    return f"{value:.{digits}f}"
+
+
 def ratio(value: float, *, settled: bool = True) -> str:
     return f"{mark(settled)}{value:.2f}×"
 

@@ -11,3 +11,13 @@ class Table(NamedTuple):
     title: str
     columns: Row
     rows: list[Row]
+
+
+def without_blank_columns(table: Table) -> Table:
+    """Without the columns that have '–' in every row."""
+    kept = [at for at in range(len(table.columns)) if any(row[at] != "–" for row in table.rows)]
+
+    def cut(row: Row) -> Row:
+        return tuple(row[at] for at in kept)
+
+    return Table(table.title, cut(table.columns), [cut(row) for row in table.rows])

@@ -106,6 +106,34 @@ class FillCounts(Record):
                 found["local_memory" if home == node else "remote_memory"] += lines
         return FillSources.model_validate(found)
 
+    def crossings(self, mode: Mode = "user") -> Crossings:
+        """What left its chiplet, its node and its package, of all fills and write-backs."""
+        chiplets = nodes = packages = 0
+        package_of = self.package_of_node
+        for own, row in enumerate(self.rows(mode)):
+            node = self.node_of_chiplet[own]
+            caches = list(zip(self.node_of_chiplet, row.from_chiplets, strict=True))
+            chiplets += sum(lines for home, lines in caches if home == node)
+            chiplets -= row.from_chiplets[own]
+            for home, lines in (*caches, *enumerate(row.from_memory), *enumerate(row.written)):
+                if package_of[home] != package_of[node]:
+                    packages += lines
+                elif home != node:
+                    nodes += lines
+        return Crossings(
+            chiplet_bytes=chiplets * LINE_BYTES,
+            node_bytes=nodes * LINE_BYTES,
+            package_bytes=packages * LINE_BYTES,
+        )
+
+
+class Crossings(Record):
+    """Simulated bytes. Each counts once, at the widest border that it crossed."""
+
+    chiplet_bytes: Count  # between chiplets of a node
+    node_bytes: Count  # between nodes of a package, from caches and memory, and written back
+    package_bytes: Count  # between packages, alike
+
 
 class FillSources(Record):
     """Lines that L2s got, seen from the chiplet of the CPU that got them."""

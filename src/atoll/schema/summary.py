@@ -2,7 +2,8 @@
 
 atoll.bench.analysis makes it from a results file; `atoll bench --json` and `atoll report --format
 json` print it, and the renderers in atoll.report read nothing else. Every figure in it was measured
-on the machine that it names; nothing is predicted.
+on the machine that it names, except those in `FillsSummary`, which are simulated. It compares no
+times of an emulated CPU: they mean nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Literal
 from pydantic import Field
 
 from atoll.schema.base import Record
+from atoll.schema.fills import Crossings, FillCounts, FillSources
 from atoll.schema.plan import HugePages, Malloc, Policy
 from atoll.schema.results import CellName, Fingerprint, ProcessSeen, QueryFailed, Scheduler
 
@@ -88,6 +90,28 @@ class PlacesSummary(Record):
     written_bytes: float | None
 
 
+class ModeFills(Record):
+    """What the simulated caches counted in one mode. Lines are of 64 bytes."""
+
+    sources: FillSources  # lines
+    crossings: Crossings
+    written_bytes: int = Field(ge=0)  # back to any memory
+    lines_per_1000_instructions: float | None = Field(ge=0)  # None: no instructions
+    queue_share: float | None = Field(ge=0, le=1)  # of the stalls; None: there were none
+
+
+class FillsSummary(Record):
+    """Means over the measured passes in which the guest's simulated caches were counted. Nothing of
+    it was measured on hardware (docs/simulated.md)."""
+
+    source: Literal["simulated"] = "simulated"
+    passes: int = Field(ge=1)
+    simulated_s: float = Field(ge=0)
+    user: ModeFills
+    kernel: ModeFills  # too large by far: docs/simulated.md has the reason
+    counts: FillCounts  # what the above follows from
+
+
 class EntrantSummary(Record):
     label: str
     engine: str
@@ -108,10 +132,12 @@ class EntrantSummary(Record):
     blocks_done: int
     blocks_failed: int
     times: tuple[Measured, ...]  # the queries in order, then 'pass'; empty if no block finished
-    speedups: tuple[Speedup, ...]  # the same with 'geomean' first; empty for the baseline
+    # The same with 'geomean' first; empty for the baseline, and if the CPU was emulated.
+    speedups: tuple[Speedup, ...]
     spread: SpreadSummary | None  # None: not under Atoll's scheduler, or no block finished
     work: WorkSummary | None = None  # None: the engine does not count
     places: PlacesSummary | None = None  # None: a cluster, or no block finished
+    fills: FillsSummary | None = None  # None: no simulated caches, or not counted
     processes: tuple[ProcessSeen, ...] = ()  # of a cluster, at the last inspection
 
 

@@ -25,6 +25,7 @@ from atoll.report.terminal.plan import plan_text
 from atoll.schema.summary import BenchSummary
 from tests.parts import profiles
 from tests.parts.faults import WRITE
+from tests.parts.fills import counted_run
 from tests.parts.machines import milan
 from tests.parts.paths import DATA, GOLDEN
 from tests.parts.plan import DISTRIBUTED
@@ -43,6 +44,11 @@ def bench_summary() -> str:
 
 def bench_markdown() -> str:
     return markdown(recorded())
+
+
+def simulated_summary() -> str:
+    summary = summarise(counted_run())
+    return printed(bench_text(summary.model_copy(update={"warnings": ()})))
 
 
 def profile() -> str:
@@ -65,7 +71,16 @@ def plan() -> str:
 
 
 @pytest.mark.parametrize(
-    "text", [bench_summary, bench_markdown, profile, comparison, machine, plan]
+    "text",
+    [
+        bench_summary,
+        bench_markdown,
+        simulated_summary,
+        profile,
+        comparison,
+        machine,
+        plan,
+    ],
 )
 def test_a_text_is_as_somebody_read_it(text: Callable[[], str]) -> None:
     path: Path = GOLDEN / "reports" / f"{text.__name__}.txt"

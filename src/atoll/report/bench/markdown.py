@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from atoll.report.bench import tables, verdicts
-from atoll.report.profile.findings import EMULATED
+from atoll.report.bench.fills import ABOUT, emulated, fills_sentences, fills_tables
 from atoll.report.table import Table
 from atoll.schema.summary import BenchSummary
 
@@ -15,12 +15,14 @@ def markdown(summary: BenchSummary) -> str:
     """The whole report without its pictures."""
     parts = [
         f"# Atoll bench: {_text(verdicts.title(summary))}",
-        f"**{EMULATED}**" if summary.basis == "emulated" else "",
+        f"**{mark}**" if (mark := emulated(summary)) else "",
         f"**{summary.basis.capitalize()}** on: {_text(summary.machine)}  \n"
         f"by: {_code(summary.command)}  \n" + _text(verdicts.state(summary)),
-        "## Verdict",
-        _list([*verdicts.verdicts(summary), verdicts.answers(summary)]),
     ]
+    if found := fills_tables(summary):
+        parts += [part for table in found for part in _section(table)]
+        parts += [ABOUT, _list(fills_sentences(summary))]
+    parts += ["## Verdict", _list([*verdicts.verdicts(summary), verdicts.answers(summary)])]
     for axis in verdicts.shown_axes(summary):
         parts += _section(tables.axis_table(axis))
     for decomposition in summary.decompositions:

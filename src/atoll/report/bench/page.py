@@ -10,17 +10,18 @@ from collections.abc import Sequence
 
 from atoll.bench.estimates import judged
 from atoll.bench.spreads import Course
-from atoll.report.bench import charts, tables, verdicts
+from atoll.report.bench import charts, fills, tables, verdicts
 from atoll.report.bench.axis_chart import axis_charts
 from atoll.report.bench.spread_chart import spread_charts
 from atoll.report.machine.svg import machine_drawing, plan_drawing, plan_label
-from atoll.report.numbers import duration, moment, ratio_interval
+from atoll.report.machine.traffic import traffic_drawings
+from atoll.report.numbers import duration, millions, moment, ratio_interval
 from atoll.report.pages import page
-from atoll.report.profile.findings import EMULATED, headline
+from atoll.report.profile.findings import headline
 from atoll.report.profile.pictures import core_pictures
 from atoll.schema.profile import Profile
 from atoll.schema.results import RunHeader
-from atoll.schema.summary import BenchSummary, EntrantSummary
+from atoll.schema.summary import BenchSummary, EntrantSummary, FillsSummary
 from atoll.schema.text import plural
 
 
@@ -45,15 +46,22 @@ def html(
         "report.html.j2",
         s=summary,
         header=header,
-        emulated=EMULATED if summary.basis == "emulated" else "",
+        emulated=fills.emulated(summary),
+        fills=fills,
+        traffic=traffic_drawings(
+            [(one.label, found.counts) for one, found in fills.counted(summary)]
+        ),
         verdicts=verdicts,
         tables=tables,
         plural=plural,
         started=moment(summary.started_unix_s),
-        cards=[
+        cards=[]
+        if summary.basis == "emulated"
+        else [
             _card(entrant, compared=any(one.baseline for one in summary.entrants))
             for entrant in summary.entrants
         ],
+        fill_cards=[_fill_card(summary, one, found) for one, found in fills.counted(summary)],
         colours=colours,
         speedups=charts.speedup_charts(summary),
         axes=[(axis, axis_charts(axis)) for axis in verdicts.shown_axes(summary)],
@@ -103,4 +111,16 @@ def _card(entrant: EntrantSummary, *, compared: bool) -> dict[str, str]:
         "kind": kind,
         "verdict": verdict,
         "more": more,
+    }
+
+
+def _fill_card(
+    summary: BenchSummary, entrant: EntrantSummary, found: FillsSummary
+) -> dict[str, str]:
+    """The large figure of simulated fills: lines from caches of other chiplets."""
+    return {
+        "label": entrant.label,
+        "figure": millions(fills.elsewhere(found)),
+        "ratio": fills.elsewhere_ratio(summary, entrant),
+        "time": duration(found.simulated_s),
     }

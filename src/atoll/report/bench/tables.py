@@ -18,7 +18,7 @@ from atoll.report.bench.verdicts import (
 )
 from atoll.report.environment import environment_rows
 from atoll.report.numbers import duration, moment, number, ratio_interval, share_interval
-from atoll.report.table import Row, Table
+from atoll.report.table import Row, Table, without_blank_columns
 from atoll.schema.size import gib, percent
 from atoll.schema.summary import (
     AxisPoint,
@@ -212,7 +212,7 @@ def change_table(courses: Iterable[Course]) -> Table:
 
 def work_table(summary: BenchSummary) -> Table:
     """The counters of the engines for one pass, and the largest query's memory."""
-    return _without_blank_columns(
+    return without_blank_columns(
         Table(
             "What the queries used",
             ("deployment", "task time", "GC", "exchanged", "spilled", "read", "peak", "in query"),
@@ -232,15 +232,6 @@ def work_table(summary: BenchSummary) -> Table:
     )
 
 
-def _without_blank_columns(table: Table) -> Table:
-    kept = [at for at in range(len(table.columns)) if any(row[at] != "–" for row in table.rows)]
-
-    def cut(row: Row) -> Row:
-        return tuple(row[at] for at in kept)
-
-    return Table(table.title, cut(table.columns), [cut(row) for row in table.rows])
-
-
 def peak_sources(summary: BenchSummary) -> str:
     """Whose figure each engine's peak is: 'ENGINE: the engine's name of it'."""
     named = {one.engine: one.work.peak_source for one in summary.entrants if one.work}
@@ -253,7 +244,7 @@ def _size(size_bytes: float | None) -> str:
 
 def places_table(summary: BenchSummary) -> Table:
     """Where threads and pages were; the shares of local memory by how they were got."""
-    return _without_blank_columns(
+    return without_blank_columns(
         Table(
             "Where threads and memory were",
             (

@@ -1,6 +1,7 @@
 """A bench in the terminal, in 80 columns: figures for each query, warnings, then the verdicts.
 
-The verdicts come last, where a reader looks when a long bench has ended.
+The verdicts come last, where a reader looks when a long bench has ended. Simulated fills come
+first.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from rich.padding import Padding
 from rich.text import Text
 
 from atoll.report.bench import tables, verdicts
+from atoll.report.bench.fills import ABOUT, emulated, fills_sentences, fills_tables
 from atoll.report.numbers import duration, ratio_interval
-from atoll.report.profile.findings import EMULATED
 from atoll.report.table import Row, Table
 from atoll.report.terminal.grid import Fitted, grid, titled
 from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red", "geomean": "bold"}
-_LABELS = ("deployment", "entrant", "cluster")  # columns of labels: they differ at the end
+_LABELS = (
+    "deployment",
+    "entrant",
+    "cluster",
+    "simulated",
+)  # columns of labels: they differ at the end
 _BREAKING = ("with",)  # names several values, and rows may differ in any of them
 # The columns of words in the tables that say why.
 _WHY_WORDS = ("deployment", "query", "operator", "over", "what", "baseline", "here", "queries")
@@ -32,9 +38,10 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         Text(f"{summary.basis} {where} {summary.machine}", style="dim"),
     ]
     figures = _figures(summary)
+    parts += _fills(summary)
     parts += [figures] if figures.table.rows else []
-    if summary.basis == "emulated":
-        parts.insert(0, Text(EMULATED, style="bold white on red"))
+    if mark := emulated(summary):
+        parts.insert(0, Text(mark, style="bold white on red"))
     if any(one.speedups for one in summary.entrants):
         parts.append(Text(verdicts.HOW_SPEEDUPS_COME, style="dim"))
     tails = tables.tail_table(summary)
@@ -65,9 +72,21 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     for decomposition in summary.decompositions:
         parts.append(Padding(_steps(decomposition), (1, 0, 0, 0)))
         parts += [Text(line) for line in verdicts.decomposition_notes(decomposition)]
-    if sentences := verdicts.verdicts(summary):
+    if sentences := [*fills_sentences(summary), *verdicts.verdicts(summary)]:
         parts.append(Padding(Text("\n".join(sentences), style="bold"), (1, 0, 0, 0)))
     return Group(*parts)
+
+
+def fills_text(summary: BenchSummary) -> Group:
+    """The simulated fills alone: tables, then sentences."""
+    sentences = Padding(Text("\n".join(fills_sentences(summary)), style="bold"), (1, 0, 0, 0))
+    return Group(*_fills(summary), *([sentences] if fills_sentences(summary) else []))
+
+
+def _fills(summary: BenchSummary) -> list[RenderableType]:
+    found = fills_tables(summary)
+    tables = [Padding(_drawn(table, ("simulated",)), (1, 0, 0, 0)) for table in found]
+    return [*tables, Padding(Text(ABOUT, style="dim"), (0, 0, 1, 0))] if found else []
 
 
 def why_text(summary: BenchSummary) -> list[RenderableType]:

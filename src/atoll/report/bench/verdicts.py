@@ -144,7 +144,9 @@ def spread_range(spread: SpreadSummary) -> str:
 
 
 def verdicts(summary: BenchSummary) -> list[str]:
-    """One sentence for each entrant that has a baseline: is it faster?"""
+    """One sentence for each entrant that has a baseline: is it faster? None of an emulated CPU."""
+    if summary.basis == "emulated":
+        return []
     return [
         _verdict(summary, entrant, entrant.baseline)
         for entrant in summary.entrants

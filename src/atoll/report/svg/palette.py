@@ -23,6 +23,9 @@ island  #f7f0dc #38321f  island_edge #c9b37c #83713f
 loose   #eef2f3 #1c2a2f  loose_edge  #9fb2b8 #566a71
 core    #4d8f8b #62b3ab  partly      #a9c9c5 #38635f
 
+t1 #b3a98f #6f6a5a   t2 #dd9a3c #a67a33   t3 #d96a1e #d98a2b   t4 #b83a1a #f5b04a
+t5 #7d1616 #ffe08a
+
 c0 #8a94a3 #7d8898   c1 #1f6fb5 #5aa4e6   c2  #d07a1b #eb9f4d   c3  #2f8f6b #56bd95
 c4 #8d5fb8 #b48fdc   c5 #c0507c #e582a9   c6  #6b7d1e #a8bb52
 
@@ -52,6 +55,8 @@ path{fill:none} image{image-rendering:pixelated} .clear{fill:transparent;stroke:
 .island{fill:$island;stroke:$island_edge} .thread{stroke:$island}
 .loose{fill:$loose;stroke:$loose_edge;stroke-dasharray:3 2}
 .core{fill:$core;stroke:none} .partly{fill:$partly;stroke:$core} .own{fill:$soft;stroke:none}
+.t1{stroke:$t1;stroke-width:.8} .t2{stroke:$t2;stroke-width:1.2} .t3{stroke:$t3;stroke-width:2}
+.t4{stroke:$t4;stroke-width:3} .t5{stroke:$t5;stroke-width:4.6} .traffic{stroke-opacity:.9}
 .barred{fill:none;stroke:$loose_edge;stroke-dasharray:3 2}
 """
 

@@ -68,6 +68,18 @@ def test_times_of_an_emulated_cpu_are_marked_as_such_in_every_format() -> None:
         assert summary.basis == ("emulated" if emulated else "measured")
 
 
+def test_no_format_compares_times_of_an_emulated_cpu() -> None:
+    mark = header().fingerprint.model_copy(update={"emulated": True})
+    recorded = results(None, header(fingerprint=mark))
+    summary = summarise(recorded)
+    assert not summary.axes and not summary.decompositions and not summary.why
+    assert not any(one.speedups for one in summary.entrants)
+    out = io.StringIO()
+    Console(file=out, width=80).print(bench_text(summary))
+    for text in (page_of(recorded).split("</style>")[1], markdown(summary), out.getvalue()):
+        assert not re.search(r"faster|slower|speed-up|×|baseline", text.lower())
+
+
 def test_the_page_shows_the_machines_profile_where_it_has_one() -> None:
     page = render(results(), "html", graviton(8))
     assert "What the machine can do" in page and "8 cores, no chiplets" in page
