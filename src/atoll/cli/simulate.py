@@ -20,9 +20,11 @@ from atoll.cli.terminal import show
 from atoll.errors import UsageError
 from atoll.guest import machines
 from atoll.guest import topology as topologies
+from atoll.guest.measured import with_latencies
 from atoll.guest.simulated import QUANTUM_CYCLES
 from atoll.guest.topology import Topology
 from atoll.host.local import LocalHost
+from atoll.probing.profiles import read
 from atoll.report.bench.progress import preparation
 from atoll.report.bench.text import bench_text
 from atoll.simulate.prepare import prepare
@@ -86,6 +88,11 @@ class _WithCommand(click.Command):
     help="Make its L2 and L3 smaller, for data smaller than on a real machine: 0.1 for a tenth.",
 )
 @click.option(
+    "--profile",
+    metavar="FILE",
+    help="Give it the latencies that 'atoll measure' found on another machine.",
+)
+@click.option(
     "--quantum",
     metavar="CYCLES",
     type=click.IntRange(min=100, max=1_000_000),
@@ -134,6 +141,7 @@ def command(
     source: str,
     cpus: int,
     cache_scale: float,
+    profile: str | None,
     quantum: int,
     blocks: int,
     timeout_s: float,
@@ -158,6 +166,8 @@ def command(
     if argv and (surplus := _typed(ctx, {*_NAMES, "blocks", "scale_factor"})):
         raise UsageError(f"{surplus[0].opts[0]}: is for an engine; leave it out, or name an engine")
     topology = _machine(source, cpus, cache_scale)
+    if profile is not None:
+        topology = with_latencies(topology, read(profile))
     if scale_factor is None and is_named(suite):
         scale_factor = _SCALE_FACTOR
     if targets and output is not None:

@@ -75,7 +75,9 @@ def _latency(topology: Topology, cpu: Cpu) -> dict[str, int]:
     """Cycles. The memory of a package that is one node is interleaved over all its channels."""
     found = dict(cpu.latency)
     of_package = found.pop("memory")
-    return found | {"local_memory": of_package} if topology.nodes == 1 else found
+    if topology.nodes == 1:
+        found["local_memory"] = of_package
+    return found | {name: catalog.cycles(ns, cpu.clock_mhz) for name, ns in topology.latency_ns}
 
 
 def _memory(topology: Topology) -> list[tuple[int, int, int]]:

@@ -74,5 +74,9 @@ def _size(figure: dict[str, Any]) -> Size:
     return Size(figure["kib"], figure["ways"])
 
 
-def _cycles(figure: dict[str, float], clock_mhz: int) -> int:
-    return round(figure["cycles"] if "cycles" in figure else figure["ns"] * clock_mhz / 1000)
+def _cycles(figure: dict[str, Any], clock_mhz: int) -> int:
+    return int(figure["cycles"]) if "cycles" in figure else cycles(figure["ns"], clock_mhz)
+
+
+def cycles(ns: float, clock_mhz: int) -> int:
+    return round(ns * clock_mhz / 1000)

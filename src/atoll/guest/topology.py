@@ -69,6 +69,7 @@ class Topology:
     l2_kib: int  # of a core, as simulated; 0: that CPU's
     l3_kib: int  # of an L3 domain, as simulated; 0: that CPU's
     nics: bool  # a network card on a PCI bus of each node with CPUs
+    latency_ns: tuple[tuple[str, float], ...] = ()  # as simulated, in place of that CPU's
 
     @property
     def cpu_nodes(self) -> int:

@@ -13,6 +13,7 @@ from atoll.cli import run, simulate
 from atoll.guest.topology import Topology
 from tests.parts.faults import check_complaint
 from tests.parts.fills import counts, row
+from tests.parts.profiles import epyc
 
 Capture = pytest.CaptureFixture[str]
 COUNTS = counts(row((5, 7, 11), (13, 17)))
@@ -69,6 +70,15 @@ def test_a_command_gives_its_status_and_its_counts(
     assert capsys.readouterr().out == output.read_text() == COUNTS.model_dump_json(indent=1) + "\n"
 
 
+def test_a_profile_gives_the_machine_its_latencies(
+    guest: FakeBooted, tmp_path: Path, capsys: Capture
+) -> None:
+    measured = tmp_path / "profile.json"
+    measured.write_text(epyc(chiplets=1).model_dump_json())
+    assert run(["simulate", "--profile", str(measured), "--", "ls"]) == 3
+    assert "latencies measured on SYNTHETIC: EPYC-like" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("argv", "named"),
     [
@@ -77,6 +87,7 @@ def test_a_command_gives_its_status_and_its_counts(
         (["--policies", "wim", "--", "ls"], {"option": "--policies"}),
         (["--sf", "1", "--", "ls"], {"option": "--sf"}),
         (["--machine", "nothing", "--", "ls"], {"machine": "nothing"}),
+        (["--profile", "/nonexistent", "--", "ls"], {"path": "/nonexistent"}),
         (["no-engine"], {"engine": "no-engine"}),
         (["duckdb", "--suite", "nothing"], {"suite": "nothing"}),
     ],
