@@ -50,6 +50,7 @@ Caches::Caches(const Machine& machine)
     : l1_(machine.l1),
       l2_(machine.l2),
       l3_(machine.l3),
+      traffic_(machine),
       package_of_node_(machine.package_of_node),
       locks_(new Lock[kShards]) {
   std::copy(std::begin(machine.latency), std::end(machine.latency), latency_);
@@ -98,6 +99,7 @@ Caches::Caches(const Machine& machine)
 Caches::~Caches() { munmap(directory_, directory_bytes_); }
 
 void Caches::clear() {
+  traffic_.clear();
   std::fill(tags_.begin(), tags_.end(), kFree);
   madvise(directory_, directory_bytes_, MADV_DONTNEED);  // reads as zero from now on
 }
@@ -122,9 +124,11 @@ std::uint32_t Caches::search(const Core& core, std::uint64_t address, bool store
   }
   Held& held = directory_[line];
   Tag* const l2 = l2_set(core, line);
-  std::uint32_t cycles = 0;
+  std::uint32_t cycles = 0, queued = 0;
   if ((held.cores & core.bit) == 0) {
-    cycles = fetch(core, line, held, row);
+    const Fetched fetched = fetch(core, line, held, row);
+    cycles = fetched.latency;
+    queued = fetched.queued;
     const Chiplet& chiplet = chiplets_[core.chiplet];
     if ((held.state & chiplet.bit) != 0) {
       Tag* const l3 = l3_set(chiplet, line);
@@ -146,20 +150,23 @@ std::uint32_t Caches::search(const Core& core, std::uint64_t address, bool store
   }
   const bool may_write = held.cores == core.bit && held.state == Held::kDirty;
   put_first(l1, at < l1_.ways ? at : l1_.ways - 1, line << 1 | (may_write ? kMayWrite : 0));
+  cycles += queued;
   add(row[kStalls], cycles);
+  if (queued != 0) add(row[kQueued], queued);
   return cycles;
 }
 
-// Counts from where the line comes. How long that takes.
-std::uint32_t Caches::fetch(const Core& core, Tag line, const Held& held, std::uint64_t* row) {
+// Counts from where the line comes.
+Caches::Fetched Caches::fetch(const Core& core, Tag line, const Held& held, std::uint64_t* row) {
   const Chiplet& chiplet = chiplets_[core.chiplet];
   const std::uint64_t having = chiplets_of(held);
   if (having == 0) {
     const unsigned node = home_[line >> (kMibShift - kLineShift)];
     add(row[kFromMemory + node], 1);
-    if (node == chiplet.node) return latency_[kLocalMemory];
+    const std::uint32_t queued = traffic_.wait_from_memory(core.chiplet, node);
+    if (node == chiplet.node) return {latency_[kLocalMemory], queued};
     const bool near = package_of_node_[node] == package_of_node_[chiplet.node];
-    return latency_[near ? kNearMemory : kFarMemory];
+    return {latency_[near ? kNearMemory : kFarMemory], queued};
   }
   std::uint64_t nearest = having;
   for (const std::uint64_t set : {chiplet.bit, chiplet.same_node, chiplet.same_package}) {
@@ -170,7 +177,8 @@ std::uint32_t Caches::fetch(const Core& core, Tag line, const Held& held, std::u
   }
   const auto from = static_cast<unsigned>(std::countr_zero(nearest));
   add(row[kFromChiplet + from], 1);
-  return latency_[distance(chiplet, from)];
+  return {latency_[distance(chiplet, from)],
+          from == core.chiplet ? 0 : traffic_.wait_from_chiplet(core.chiplet, from)};
 }
 
 // The chiplets of which a cache has the line.

@@ -9,6 +9,7 @@
 //   has it, else from its home, the node of its physical address.
 // - A store takes every other copy away. A line that was written stays dirty until its last copy is
 //   pushed out of an L3; then it is written back to its home.
+// - A line that comes from beyond its chiplet waits for others on its way (traffic.hpp).
 // - Replacement is least recently used, everywhere. L2 does not see hits of L1.
 //
 // How it is fast and exact: the number of sets of each cache is a multiple of 64. So a line, the
@@ -28,6 +29,7 @@
 
 #include "counters.hpp"
 #include "machine.hpp"
+#include "traffic.hpp"
 
 namespace atl::cachesim {
 
@@ -70,6 +72,9 @@ class Caches {
     return search(core, address, store, row);
   }
 
+  // What lines wait for each other; who drives the CPUs reports to it.
+  [[nodiscard]] Traffic& traffic() { return traffic_; }
+
   // Empties all caches without writing back. No access may be under way.
   void clear();
 
@@ -94,7 +99,10 @@ class Caches {
   };
 
   std::uint32_t search(const Core& core, std::uint64_t address, bool store, std::uint64_t* row);
-  std::uint32_t fetch(const Core& core, Tag line, const Held& held, std::uint64_t* row);
+  struct Fetched {
+    std::uint32_t latency, queued;  // cycles
+  };
+  Fetched fetch(const Core& core, Tag line, const Held& held, std::uint64_t* row);
   void make_room(const Core& core, Tag* l2, std::uint64_t* row);
   void keep_in_l3(const Chiplet& chiplet, Tag line, Held& held, std::uint64_t* row);
   std::uint32_t take_away(const Core& core, Tag line, Held& held, std::uint64_t* row);
@@ -108,6 +116,7 @@ class Caches {
 
   Shape l1_, l2_, l3_;
   std::uint32_t latency_[kSources];
+  Traffic traffic_;
   std::vector<unsigned> package_of_node_;
   std::vector<Tag> tags_;  // of all caches
   std::vector<Core> cores_;

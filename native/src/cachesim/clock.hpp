@@ -33,6 +33,9 @@ class Clock {
   void let_go();
   void stop();
 
+  // The time that all running CPUs have come to, in whole quanta.
+  [[nodiscard]] std::uint64_t slowest() const { return begun_.load() * quantum_; }
+
   [[nodiscard]] std::uint64_t cycles(unsigned cpu) const {
     return cpus_[cpu].cycles.load(std::memory_order_relaxed);
   }

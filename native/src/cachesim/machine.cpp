@@ -62,6 +62,7 @@ class Reader {
 
 constexpr std::uint64_t kMostSets = 1 << 20;
 constexpr std::uint64_t kMostLatency = 1'000'000;
+constexpr std::uint64_t kMostBandwidth = 1'000'000'000;
 constexpr std::uint64_t kMostMhz = 100'000;
 constexpr std::uint64_t kMostQuantum = 1'000'000'000;
 constexpr std::uint64_t kMib = std::uint64_t{1} << kMibShift;
@@ -75,13 +76,15 @@ Shape read_shape(Reader& line, bool power_of_two) {
   return shape;
 }
 
-void read_latency(Reader& line, Machine& machine, std::set<std::string_view>& seen) {
+// A name of a list and its number.
+template <std::size_t kLength>
+void read_named(Reader& line, const char* const (&names)[kLength], std::uint64_t most,
+                std::uint32_t (&values)[kLength], std::set<std::string_view>& seen) {
   const std::string_view name = line.word();
-  const auto* found = std::find(std::begin(kLatencyNames), std::end(kLatencyNames), name);
-  if (found == std::end(kLatencyNames)) line.fail("no such latency");
+  const auto* const found = std::find(std::begin(names), std::end(names), name);
+  if (found == std::end(names)) line.fail("no such name");
   if (!seen.insert(name).second) line.fail("appears twice");
-  machine.latency[found - std::begin(kLatencyNames)] =
-      static_cast<std::uint32_t>(line.count(0, kMostLatency));
+  values[found - std::begin(names)] = static_cast<std::uint32_t>(line.count(0, most));
 }
 
 Memory read_memory(Reader& line, const Machine& machine) {
@@ -140,7 +143,7 @@ void number(Machine& machine) {
 
 Machine parse_machine(std::string_view text) {
   Machine machine;
-  std::set<std::string_view> seen, latencies;
+  std::set<std::string_view> seen, latencies, bandwidths;
   int number_of_line = 0;
   while (!text.empty()) {
     const std::string_view whole = text.substr(0, text.find('\n'));
@@ -150,7 +153,7 @@ Machine parse_machine(std::string_view text) {
     if (words.empty() || words[0].starts_with('#')) continue;
     Reader line(words, number_of_line);
     const std::string_view key = line.word();
-    const bool many = key == "latency" || key == "memory" || key == "cpu";
+    const bool many = key == "latency" || key == "bandwidth" || key == "memory" || key == "cpu";
     if (!seen.insert(key).second && !many) line.fail("appears twice");
     if (key == "l1") {
       machine.l1 = read_shape(line, true);
@@ -159,7 +162,9 @@ Machine parse_machine(std::string_view text) {
     } else if (key == "l3") {
       machine.l3 = read_shape(line, false);
     } else if (key == "latency") {
-      read_latency(line, machine, latencies);
+      read_named(line, kLatencyNames, kMostLatency, machine.latency, latencies);
+    } else if (key == "bandwidth") {
+      read_named(line, kBandwidthNames, kMostBandwidth, machine.bandwidth, bandwidths);
     } else if (key == "clock") {
       machine.clock_mhz = static_cast<std::uint32_t>(line.count(1, kMostMhz));
     } else if (key == "quantum") {

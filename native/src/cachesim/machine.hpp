@@ -2,7 +2,7 @@
 // The machine that the caches are simulated of, and its description in text.
 //
 // A description is lines of words. Blank lines and those that begin with # are skipped. Every key
-// but `memory` and `cpu` appears once; the CPUs are numbered from 0, in order.
+// but the last three appears once; the CPUs are numbered from 0, in order.
 //
 //   l1 SETS WAYS        of a core; SETS: a power of two, at least 64
 //   l2 SETS WAYS        of a core; the same
@@ -10,6 +10,7 @@
 //   latency WHAT CYCLES one for each of kLatencyNames
 //   clock MHZ           of the cores
 //   quantum CYCLES      how far a CPU may run ahead of the slowest
+//   bandwidth WHAT BYTES   in 1000 cycles, for any of kBandwidthNames; 0 or no line: no limit
 //   memory NODE START BYTES   guest-physical addresses, multiples of 1 MiB, at most 64 GiB
 //   cpu NUMBER core N chiplet N node N package N
 #pragma once
@@ -54,6 +55,11 @@ inline constexpr const char* kLatencyNames[kSources] = {"l2",          "own_l3",
                                                         "near_cache",  "far_cache", "local_memory",
                                                         "near_memory", "far_memory"};
 
+// What has a bandwidth: the link of each chiplet to its node, in and out each; the memory of each
+// node, reads and writes together; the way from each package to each other.
+enum Limit : std::uint8_t { kLink, kMemory, kInterconnect, kLimits };
+inline constexpr const char* kBandwidthNames[kLimits] = {"link", "memory", "interconnect"};
+
 struct Cpu {
   unsigned core = 0;
   unsigned chiplet = 0;
@@ -69,7 +75,8 @@ struct Memory {
 
 struct Machine {
   Shape l1, l2, l3;
-  std::uint32_t latency[kSources] = {};  // cycles
+  std::uint32_t latency[kSources] = {};   // cycles
+  std::uint32_t bandwidth[kLimits] = {};  // bytes in 1000 cycles; 0: no limit
   std::uint32_t clock_mhz = 0;
   std::uint64_t quantum = 0;  // cycles
   std::vector<Memory> memory;

@@ -31,9 +31,13 @@ std::string with(const std::string& start, const std::string& line) {
 }
 
 TEST(CachesimMachine, HasWhatItsDescriptionSays) {
-  const Machine machine =
-      Built{.l3 = "320 11", .nodes = 4, .threads = 2, .nodes_of_package = 2, .memory_only = 1}
-          .machine();
+  const Machine machine = Built{.l3 = "320 11",
+                                .nodes = 4,
+                                .threads = 2,
+                                .nodes_of_package = 2,
+                                .memory_only = 1,
+                                .bandwidth = "bandwidth memory 7000\n"}
+                              .machine();
   EXPECT_EQ(machine.l3.sets, 320U);
   EXPECT_EQ(machine.l3.ways, 11U);
   EXPECT_EQ(machine.cpus.size(), 32U);
@@ -43,6 +47,8 @@ TEST(CachesimMachine, HasWhatItsDescriptionSays) {
   EXPECT_EQ(machine.clock_mhz, 2000U);
   EXPECT_EQ(machine.package_of_node, (std::vector<unsigned>{0, 0, 1, 1, 0}));
   EXPECT_EQ(machine.latency[kFarMemory], 80U);
+  EXPECT_EQ(machine.bandwidth[kMemory], 7000U);
+  EXPECT_EQ(machine.bandwidth[kLink], 0U);
 }
 
 TEST(CachesimMachine, ReadsTheDescriptionsOfTheGuests) {
@@ -69,8 +75,13 @@ TEST(CachesimMachine, ABadLineIsNamedWithWhatItWants) {
   EXPECT_EQ(fault_of(with("quantum", "quantum -1")), "line 5: wants a number from 1 to 1000000000");
   EXPECT_EQ(fault_of(with("quantum", "colour red")), "line 5: no such key");
   EXPECT_EQ(fault_of(with("quantum", "l1 64 8")), "line 5: appears twice");
-  EXPECT_EQ(fault_of(with("latency l2", "latency l9 7")), "line 6: no such latency");
+  EXPECT_EQ(fault_of(with("latency l2", "latency l9 7")), "line 6: no such name");
   EXPECT_EQ(fault_of(with("latency l2", "latency own_l3 7")), "line 7: appears twice");
+  EXPECT_EQ(fault_of(with("quantum", "quantum 9\nbandwidth bus 7")), "line 6: no such name");
+  EXPECT_EQ(fault_of(with("quantum", "quantum 9\nbandwidth link -1")),
+            "line 6: wants a number from 0 to 1000000000");
+  EXPECT_EQ(fault_of(with("quantum", "quantum 9\nbandwidth link 1\nbandwidth link 2")),
+            "line 7: appears twice");
   EXPECT_EQ(fault_of(with("memory 1", "memory 1 0 1048576")), "line 15: overlaps other memory");
   EXPECT_EQ(fault_of(with("memory 1", "memory 1 0 4096")),
             "line 15: wants a number from 1048576 to 68719476736");

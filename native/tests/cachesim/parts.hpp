@@ -13,12 +13,15 @@ inline constexpr std::uint64_t kLine = 64;
 inline constexpr std::uint64_t kNodeBytes = std::uint64_t{64} << 20;
 
 // Nodes of two chiplets of two cores, one node to a package. Node n has the memory from
-// n * kNodeBytes on. `threads`: of a core, neighbours in number.
+// n * kNodeBytes on. `threads`: of a core, neighbours in number. `bandwidth`: lines of a
+// description.
 struct Built {
   std::string l1 = "64 2", l2 = "128 4", l3 = "256 8";  // 8, 32 and 128 KiB
   unsigned nodes = 2, threads = 1;
   unsigned nodes_of_package = 1;
   unsigned memory_only = 0;  // nodes
+  unsigned cores_of_chiplet = 2;
+  std::string bandwidth = "";
 
   [[nodiscard]] std::string text() const {
     std::string text = "l1 " + l1 + "\nl2 " + l2 + "\nl3 " + l3 + "\nclock 2000\nquantum 1000\n";
@@ -31,10 +34,11 @@ struct Built {
       text += "memory " + std::to_string(node) + " " + std::to_string(node * kNodeBytes) + " " +
               std::to_string(kNodeBytes) + "\n";
     }
-    for (unsigned cpu = 0; cpu < nodes * 4 * threads; ++cpu) {
-      const unsigned core = cpu / threads, node = core / 4;
+    text += bandwidth;
+    for (unsigned cpu = 0; cpu < nodes * 2 * cores_of_chiplet * threads; ++cpu) {
+      const unsigned core = cpu / threads, chiplet = core / cores_of_chiplet, node = chiplet / 2;
       text += "cpu " + std::to_string(cpu) + " core " + std::to_string(core) + " chiplet " +
-              std::to_string(core / 2) + " node " + std::to_string(node) + " package " +
+              std::to_string(chiplet) + " node " + std::to_string(node) + " package " +
               std::to_string(node / nodes_of_package) + "\n";
     }
     return text;

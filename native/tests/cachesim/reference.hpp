@@ -1,5 +1,6 @@
 // The model of caches.hpp once more, as plainly as possible: for one thread, slow, with no
-// directory, no tags and no shards. It shares only the description of the machine with the other.
+// directory, no tags and no shards, and without limits of bandwidth (traffic_test.cpp has a queue
+// for them). It shares only the description of the machine with the other.
 #pragma once
 
 #include <algorithm>

@@ -172,9 +172,12 @@ void on_quantum(unsigned cpu, void* /*data*/) {
   Spent& mine = *simulation->cpus[cpu].spent;
   const std::uint64_t cycles = mine.cycles;
   mine.cycles = 0;
+  Traffic& traffic = simulation->caches.traffic();
+  traffic.report(cpu, simulation->cpus[cpu].rows, simulation->clock.cycles(cpu) + cycles);
   if (!simulation->clock.spend(cpu, cycles)) {
     simulation->board.lost_patience.fetch_add(1, std::memory_order_relaxed);
   }
+  traffic.settle(simulation->clock.slowest());
   publish(cpu);
   charge(cpu);
   obey();
