@@ -36,8 +36,8 @@ def markdown(summary: BenchSummary) -> str:
     speedups, tails = tables.speedup_table(summary), tables.tail_table(summary)
     if speedups.rows:
         parts += [*_section(speedups), verdicts.HOW_SPEEDUPS_COME]
-    parts += _section(tables.time_table(summary))
-    parts += _section(tails)
+    if not found:  # beside simulated fills the times mean nothing
+        parts += [*_section(tables.time_table(summary)), *_section(tails)]
     parts += _section(tables.entrant_table(summary))
     parts += _titled_list("Equal for all policies:", verdicts.equal_settings(summary))
     for one in summary.entrants:

@@ -18,12 +18,8 @@ from atoll.report.terminal.grid import Fitted, grid, titled
 from atoll.schema.summary import AxisSummary, BenchSummary, Decomposition
 
 _STYLES = {"faster": "green", "slower": "red", "geomean": "bold"}
-_LABELS = (
-    "deployment",
-    "entrant",
-    "cluster",
-    "simulated",
-)  # columns of labels: they differ at the end
+# Columns of labels: they differ at the end.
+_LABELS = ("deployment", "entrant", "cluster", "simulated")
 _BREAKING = ("with",)  # names several values, and rows may differ in any of them
 # The columns of words in the tables that say why.
 _WHY_WORDS = ("deployment", "query", "operator", "over", "what", "baseline", "here", "queries")
@@ -37,15 +33,15 @@ def bench_text(summary: BenchSummary) -> RenderableType:
         Text(f"{verdicts.title(summary)}, {verdicts.state(summary)}", style="bold"),
         Text(f"{summary.basis} {where} {summary.machine}", style="dim"),
     ]
-    figures = _figures(summary)
-    parts += _fills(summary)
-    parts += [figures] if figures.table.rows else []
+    figures, fills = _figures(summary), _fills(summary)
+    # Beside simulated fills the times mean nothing.
+    parts += fills or ([figures] if figures.table.rows else [])
     if mark := emulated(summary):
         parts.insert(0, Text(mark, style="bold white on red"))
     if any(one.speedups for one in summary.entrants):
         parts.append(Text(verdicts.HOW_SPEEDUPS_COME, style="dim"))
     tails = tables.tail_table(summary)
-    if tails.rows:
+    if tails.rows and not fills:
         parts.append(Padding(_drawn(tails, ("query", tails.columns[1])), (1, 0)))
     dim = [f"Equal for all policies: {line}" for line in verdicts.equal_settings(summary)]
     dim += [f"Chiplets used by {line}" for line in verdicts.spreads(summary)]
@@ -75,12 +71,6 @@ def bench_text(summary: BenchSummary) -> RenderableType:
     if sentences := [*fills_sentences(summary), *verdicts.verdicts(summary)]:
         parts.append(Padding(Text("\n".join(sentences), style="bold"), (1, 0, 0, 0)))
     return Group(*parts)
-
-
-def fills_text(summary: BenchSummary) -> Group:
-    """The simulated fills alone: tables, then sentences."""
-    sentences = Padding(Text("\n".join(fills_sentences(summary)), style="bold"), (1, 0, 0, 0))
-    return Group(*_fills(summary), *([sentences] if fills_sentences(summary) else []))
 
 
 def _fills(summary: BenchSummary) -> list[RenderableType]:
