@@ -20,7 +20,7 @@ struct Built {
   unsigned nodes = 2, threads = 1;
   unsigned nodes_of_package = 1;
   unsigned memory_only = 0;  // nodes
-  unsigned cores_of_chiplet = 2;
+  unsigned chiplets_of_node = 2, cores_of_chiplet = 2;
   std::string bandwidth = "";
 
   [[nodiscard]] std::string text() const {
@@ -35,8 +35,10 @@ struct Built {
               std::to_string(kNodeBytes) + "\n";
     }
     text += bandwidth;
-    for (unsigned cpu = 0; cpu < nodes * 2 * cores_of_chiplet * threads; ++cpu) {
-      const unsigned core = cpu / threads, chiplet = core / cores_of_chiplet, node = chiplet / 2;
+    const unsigned cores = nodes * chiplets_of_node * cores_of_chiplet;
+    for (unsigned cpu = 0; cpu < cores * threads; ++cpu) {
+      const unsigned core = cpu / threads, chiplet = core / cores_of_chiplet;
+      const unsigned node = chiplet / chiplets_of_node;
       text += "cpu " + std::to_string(cpu) + " core " + std::to_string(core) + " chiplet " +
               std::to_string(chiplet) + " node " + std::to_string(node) + " package " +
               std::to_string(node / nodes_of_package) + "\n";
