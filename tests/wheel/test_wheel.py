@@ -59,7 +59,8 @@ def bin_dir(wheel: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_the_data_files_of_the_package_are_in_the_wheel(wheel: Path, root: Path) -> None:
     """Among them the dialects of engines: without them, texts would stay unchanged."""
-    sources = [path for path in (root / "src/atoll").rglob("*") if path.suffix in (".toml", ".md")]
+    suffixes = (".toml", ".md", ".sh")
+    sources = [path for path in (root / "src/atoll").rglob("*") if path.suffix in suffixes]
     wanted = {str(path.relative_to(root / "src")) for path in sources}
     assert "atoll/engines/spark/dialects/tpcds.toml" in wanted
     with zipfile.ZipFile(wheel) as archive:
@@ -91,6 +92,23 @@ def test_atoll_workload_runs(bin_dir: Path, tmp_path: Path) -> None:
     done = run(bin_dir / "atoll-workload", "w1", *small, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["answer"]["rows"] == 10
+
+
+def test_the_plugin_of_qemu_lies_apart_with_its_licence(bin_dir: Path, tmp_path: Path) -> None:
+    """The guest finds both without a checkout."""
+    found = "from atoll.guest import native; print(native.plugin(), native.fills(), sep='\\n')"
+    done = run(bin_dir / "python", "-c", found, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    plugin, fills = map(Path, done.stdout.split())
+    assert plugin.parent.name == "cachesim" and fills == bin_dir / "atoll-fills"
+    assert sorted(path.name for path in plugin.parent.iterdir()) == ["COPYING", plugin.name]
+    assert "GNU GENERAL PUBLIC LICENSE" in (plugin.parent / "COPYING").read_text()
+
+
+def test_atoll_fills_runs(bin_dir: Path, tmp_path: Path) -> None:
+    """Outside of a guest, where it can only say so."""
+    done = run(bin_dir / "atoll-fills", "read", cwd=tmp_path)
+    assert done.returncode == 2 and "no board" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["topo", "plan", "up", "verify", "bench", "report", "demo"])

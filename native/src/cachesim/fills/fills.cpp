@@ -91,9 +91,12 @@ double percent(std::uint64_t part, std::uint64_t whole) {
 // "name":[...], of what `write` gives for 0 to `length` - 1.
 template <typename Write>
 std::string list(const char* name, unsigned length, const Write& write) {
-  std::string text;
-  for (unsigned at = 0; at < length; ++at) text += (at == 0 ? "" : ",") + write(at);
-  return '"' + std::string(name) + "\":[" + text + ']';
+  std::string text = '"' + std::string(name) + "\":[";
+  for (unsigned at = 0; at < length; ++at) {
+    if (at != 0) text += ',';
+    text += write(at);
+  }
+  return text + ']';
 }
 
 std::string member(const char* name, std::uint64_t value) {
