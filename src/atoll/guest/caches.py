@@ -17,6 +17,9 @@ _MUCH_MIB = 0xB0000000 >> 20
 _LOW_MIB = 2048
 _ABOVE_MIB = 4096
 MOST_CHIPLETS = 63  # machine.hpp
+# A simulated core waits for each line. A real one has about ten under way when memory limits it:
+# Zen 3 and Golden Cove have 24 and 16 buffers for misses of L1, and not all are in use.
+LINES_UNDER_WAY = 10
 
 
 def describe(topology: Topology, quantum: int) -> str:
@@ -33,6 +36,7 @@ def describe(topology: Topology, quantum: int) -> str:
     lines = [f"l1 {_sets(cpu.l1)} {cpu.l1.ways}", _l2(topology, cpu), _l3(topology, cpu)]
     lines += [f"latency {source} {cycles}" for source, cycles in _latency(topology, cpu).items()]
     lines += [f"clock {cpu.clock_mhz}", f"quantum {quantum}"]
+    lines += [f"bandwidth {what} {limit}" for what, limit in _bandwidth(topology, cpu).items()]
     lines += [f"memory {node} {start << 20} {mib << 20}" for node, start, mib in _memory(topology)]
     cores: dict[tuple[int, int, int], int] = {}
     for position, place in enumerate(topology.places()):
@@ -78,6 +82,22 @@ def _latency(topology: Topology, cpu: Cpu) -> dict[str, int]:
     if topology.nodes == 1:
         found["local_memory"] = of_package
     return found | {name: catalog.cycles(ns, cpu.clock_mhz) for name, ns in topology.latency_ns}
+
+
+def _bandwidth(topology: Topology, cpu: Cpu) -> dict[str, int]:
+    """Bytes in 1000 cycles: the CPU's, times the share of its cores that the topology has, and
+    narrower by as much as a simulated core asks for less."""
+    of_chiplet = topology.cores * cpu.chiplets / cpu.cores / LINES_UNDER_WAY
+    of_package = topology.l3 * topology.cores / cpu.cores / LINES_UNDER_WAY
+    share = {
+        "link": of_chiplet,
+        "memory": of_package / topology.nodes,
+        "interconnect": of_package,
+    }
+    return {
+        what: round(gbs * share[what] * 1e6 / cpu.clock_mhz)
+        for what, gbs in cpu.bandwidth_gbs.items()
+    }
 
 
 def _memory(topology: Topology) -> list[tuple[int, int, int]]:

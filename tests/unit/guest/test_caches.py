@@ -87,6 +87,17 @@ def test_a_topology_has_its_own_sizes() -> None:
     assert text.startswith("l1 64 8\nl2 64 8\nl3 192 16\n")
 
 
+def test_bandwidths_are_those_of_the_cores_that_are_there() -> None:
+    text = describe(topology.load("milan4"), 1000)
+    # A tenth of 51.2 GB/s for 2 of 8 cores, and of 204.8 and 144 GB/s for 8 of 64, at 3675 MHz.
+    # The package has two nodes.
+    assert "\nbandwidth link 348\nbandwidth memory 348\nbandwidth interconnect 490\n" in text
+    alone = describe(machines.load("graviton3", 64), 1000)
+    assert [line for line in alone.splitlines() if line.startswith("bandwidth")] == [
+        "bandwidth memory 11815"
+    ]
+
+
 def test_the_memory_of_a_package_that_is_one_node_is_farther_than_a_quarters() -> None:
     one, four = (
         describe(parse(f"packages = 2\nl3 = 4\ncores = 2\nnodes = {nodes}\n"), 1000)
