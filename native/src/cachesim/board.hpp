@@ -19,7 +19,7 @@
 
 namespace atl::cachesim {
 
-// Address spaces with rows. Space 0 has the counts of all that find none.
+// Address spaces with rows. Space 0 has what ran with an unknown page table.
 inline constexpr unsigned kSpaces = 256;
 
 struct Board {

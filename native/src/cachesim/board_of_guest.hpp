@@ -67,21 +67,15 @@ inline Board& open_board(const std::filesystem::path& devices = kPciDevices) {
   throw std::runtime_error("no board; the guest's caches are not simulated");
 }
 
-// Joins those who want to count, or leaves them; counting ends with the last. Returns when QEMU has
-// done it.
+// Returns when QEMU has done what the board wants.
 //
 // QEMU has to translate something to notice (plugin.cpp), so this runs code that is new each time:
 // what was written to is translated again. It makes no system calls in between: after a change QEMU
 // has to translate the kernel's code again too, which takes longer than the change.
-inline void count(Board& board, bool wanted) {
+inline void wait_for_answer(Board& board) {
   static void* const page =
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw std::runtime_error("no page for code");
-  if (wanted) {
-    board.wanted.fetch_add(1);
-  } else {
-    board.wanted.fetch_sub(1);
-  }
   const auto is_done = [&] { return (board.counting.load() != 0) == (board.wanted.load() != 0); };
   while (!is_done()) {
     *static_cast<volatile unsigned char*>(page) = 0xC3;  // ret
@@ -89,6 +83,25 @@ inline void count(Board& board, bool wanted) {
     for (int spins = 0; spins < 10'000 && !is_done(); ++spins) {
     }
   }
+}
+
+// Joins those who want to count, or leaves them; counting ends with the last.
+inline void count(Board& board, bool wanted) {
+  if (wanted) {
+    board.wanted.fetch_add(1);
+  } else {
+    std::uint32_t others = board.wanted.load();
+    while (others != 0 && !board.wanted.compare_exchange_weak(others, others - 1)) {
+    }
+  }
+  wait_for_answer(board);
+}
+
+// Ends counting for all who want it, also for programs that were killed while they did.
+inline void end_counting(Board& board) {
+  board.by_hand.store(0);
+  board.wanted.store(0);
+  wait_for_answer(board);
 }
 
 // The space of this program, which runs on `cpu` only. A CPU's space is that of what ran at the end

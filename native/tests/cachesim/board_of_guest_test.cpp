@@ -71,6 +71,10 @@ TEST_F(BoardOfGuest, CountingEndsWithTheLastThatWantsIt) {
   board.counting.store(0);
   count(board, false);
   EXPECT_EQ(board.wanted.load(), 0U);
+  board.wanted.store(2);  // of programs that were killed, and one that was not
+  end_counting(board);
+  count(board, false);
+  EXPECT_EQ(board.wanted.load(), 0U);
   munmap(&board, Board::kBytes);
 }
 

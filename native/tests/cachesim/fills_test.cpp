@@ -50,6 +50,13 @@ TEST_F(CachesimFills, TheDifferenceOfTwoReadingsIsWhatWasCountedBetween) {
   EXPECT_EQ(found.rows[kKernel][3].columns[kFromMemory], 9U);
 }
 
+TEST_F(CachesimFills, ADifferenceHoldsAcrossAnOverflow) {
+  board_->row(0, kUser)[kLoads] = ~std::uint64_t{0} - 4;
+  const Counts before = read(*board_);
+  board_->row(0, kUser)[kLoads] += 10;
+  EXPECT_EQ(difference(before, read(*board_)).rows[kUser][0].columns[kLoads], 10U);
+}
+
 TEST_F(CachesimFills, TheJsonHasARowForEachChipletAndMode) {
   count_some();
   board_->cycles[2].store(5000);

@@ -28,49 +28,65 @@ class CachesimSpaces : public testing::Test {
     return board_->row_of_space(space, mode)[column];
   }
 
+  // Later than all before.
+  unsigned charge(unsigned cpu, std::uint64_t root) { return spaces_->charge(cpu, root, ++now_); }
+
+  std::atomic<std::uint64_t> now_{0};
   std::unique_ptr<Board> board_ = std::make_unique<Board>();
   std::unique_ptr<Spaces> spaces_;
 };
 
 TEST_F(CachesimSpaces, EachGetsWhatItsCpusCountedMeanwhile) {
   add(user(0)[kLoads], 10);
-  const unsigned one = spaces_->charge(0, kPage);
+  const unsigned one = charge(0, kPage);
   add(user(0)[kLoads], 5);
   add(board_->row(0, kKernel)[kStores], 2);
   add(user(3)[kFromChiplet + 1], 7);
-  const unsigned two = spaces_->charge(0, 2 * kPage);
-  EXPECT_EQ(spaces_->charge(3, kPage), one);
+  const unsigned two = charge(0, 2 * kPage);
+  EXPECT_EQ(charge(3, kPage), one);
   EXPECT_NE(one, two);
   EXPECT_EQ(of(one, kLoads), 10U);
   EXPECT_EQ(of(one, kFromChiplet + 1), 7U);
   EXPECT_EQ(of(two, kLoads), 5U);
   EXPECT_EQ(of(two, kStores, kKernel), 2U);
   EXPECT_EQ(board_->root_of_space[two].load(), 2 * kPage);
-  spaces_->charge(0, kPage);
+  charge(0, kPage);
   EXPECT_EQ(of(one, kLoads), 10U);  // nothing new
 }
 
 TEST_F(CachesimSpaces, AnUnknownPageTableTakesNoSpace) {
   add(user(0)[kLoads], 3);
-  EXPECT_EQ(spaces_->charge(0, 0), 0U);
+  EXPECT_EQ(charge(0, 0), 0U);
   EXPECT_EQ(of(0, kLoads), 3U);
 }
 
-TEST_F(CachesimSpaces, AllBeyondTheTableShareTheFirst) {
+TEST_F(CachesimSpaces, ANewPageTableTakesTheSpaceThatRanLeastRecently) {
+  const auto root = [](std::uint64_t number) { return number * 37 * kPage; };
   std::set<unsigned> seen;
-  for (std::uint64_t root = 1; root < kSpaces; ++root) {
-    seen.insert(spaces_->charge(0, root * 37 * kPage));
-  }
+  for (std::uint64_t number = 1; number < kSpaces; ++number) seen.insert(charge(0, root(number)));
   EXPECT_EQ(seen.size(), kSpaces - 1U);
   EXPECT_FALSE(seen.contains(0));
+  const unsigned first = charge(0, root(1)), second = charge(1, root(2)),
+                 third = charge(0, root(3));
   add(user(0)[kLoads], 3);
-  EXPECT_EQ(spaces_->charge(0, 99'999 * kPage), 0U);
+  charge(0, root(1));  // so the fourth is the oldest
   add(user(0)[kLoads], 4);
-  EXPECT_EQ(spaces_->charge(0, 88'888 * kPage), 0U);
-  EXPECT_EQ(of(0, kLoads), 7U);
+  const unsigned taken = charge(0, 99'999 * kPage);
+  EXPECT_FALSE(std::set({0U, first, second, third}).contains(taken));
+  EXPECT_EQ(board_->root_of_space[taken].load(), 99'999 * kPage);
+  EXPECT_EQ(of(taken, kLoads), 4U);
+  EXPECT_EQ(charge(1, 99'999 * kPage), taken);
+  EXPECT_EQ(charge(1, root(2)), second);
+  // One that lost its space takes another.
+  const unsigned again = charge(0, root(4));
+  EXPECT_NE(again, taken);
+  EXPECT_EQ(charge(0, root(1)), first);
+  EXPECT_EQ(of(0, kLoads), 0U);
 }
 
+// More processes than spaces.
 TEST_F(CachesimSpaces, TheSumsAreTheCpusUnderThreads) {
+  constexpr unsigned kProcesses = 300;
   std::vector<std::thread> threads;
   for (unsigned cpu = 0; cpu < board_->cpus; ++cpu) {
     threads.emplace_back([this, cpu] {
@@ -79,7 +95,7 @@ TEST_F(CachesimSpaces, TheSumsAreTheCpusUnderThreads) {
         for (unsigned column = 0; column < kColumns; ++column) {
           if (random() % 4 == 0) add(board_->row(cpu, random() % kModes)[column], random() % 100);
         }
-        spaces_->charge(cpu, (1 + random() % 5) * kPage);
+        charge(cpu, (1 + random() % kProcesses) * kPage);
       }
     });
   }

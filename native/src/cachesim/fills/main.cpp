@@ -3,6 +3,7 @@
 // the guest is counted.
 //
 //   atoll-fills on | off | read            by hand; read prints what was counted so far, as JSON
+//   atoll-fills off --all                  also what killed programs left on
 //   atoll-fills [--json FILE] -- COMMAND   while a command runs: a table on stderr, or JSON in FILE
 //
 // Exit status: the command's, as a shell gives it; 2 wrong use or no simulated caches.
@@ -78,9 +79,17 @@ int count_by_hand(bool wanted) {
   Board& board = open_board();
   if (board.by_hand.exchange(wanted ? 1 : 0) == (wanted ? 1U : 0U)) {
     throw std::runtime_error(wanted ? "counting is on already; `atoll-fills off` ends it"
-                                    : "counting was not begun with `atoll-fills on`");
+                             : board.wanted.load() == 0
+                                 ? "counting is off"
+                                 : "counting was not begun with `atoll-fills on`; "
+                                   "`atoll-fills off --all` ends it for all programs");
   }
   count(board, wanted);
+  return 0;
+}
+
+int end_for_all() {
+  end_counting(open_board());
   return 0;
 }
 
@@ -97,11 +106,12 @@ int obey(int argc, char** argv) {
   const auto is = [&](int at, std::string_view word) { return at < argc && argv[at] == word; };
   if (argc == 2 && is(1, "on")) return count_by_hand(true);
   if (argc == 2 && is(1, "off")) return count_by_hand(false);
+  if (argc == 3 && is(1, "off") && is(2, "--all")) return end_for_all();
   if (argc == 2 && is(1, "read")) return print_counts();
   if (argc > 2 && is(1, "--")) return run("", argv + 2);
   if (argc > 4 && is(1, "--json") && is(3, "--")) return run(argv[2], argv + 4);
   std::fputs(
-      "usage: atoll-fills on | off | read\n"
+      "usage: atoll-fills on | off [--all] | read\n"
       "       atoll-fills [--json FILE] -- COMMAND\n"
       "in a guest with simulated caches\n",
       stderr);

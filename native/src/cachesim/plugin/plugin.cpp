@@ -164,8 +164,8 @@ void publish(unsigned cpu) {
 void charge(unsigned cpu) {
   Simulation::PerCpu& mine = simulation->cpus[cpu];
   mine.root = page_table();
-  simulation->board.space_of_cpu[cpu].store(simulation->spaces.charge(cpu, mine.root),
-                                            std::memory_order_relaxed);
+  const unsigned space = simulation->spaces.charge(cpu, mine.root, simulation->clock.cycles(cpu));
+  simulation->board.space_of_cpu[cpu].store(space, std::memory_order_relaxed);
 }
 
 void on_quantum(unsigned cpu, void* /*data*/) {
@@ -249,7 +249,7 @@ void on_reset(qemu_plugin_id_t id) {
     } else if (counted) {
       // Less than a quantum; the page table may have changed since.
       publish(cpu);
-      simulation->spaces.charge(cpu, mine.root);
+      simulation->spaces.charge(cpu, mine.root, simulation->clock.cycles(cpu));
     }
   }
   simulation->clock.stop();
