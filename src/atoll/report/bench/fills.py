@@ -43,7 +43,8 @@ def fills_tables(summary: BenchSummary) -> list[Table]:
     sources = ("own L3", "other chiplets", "other nodes", "local memory", "remote memory")
     borders = ("between chiplets", "between nodes", "between packages", "written back")
     over = f"other caches over {baseline(summary)}"
-    pace = ("lines per 1000 instructions", "simulated time", "quantum, cycles", "queue share", over)
+    time = ("simulated time", "quantum, cycles", "waits given up", "queue share")
+    pace = ("lines per 1000 instructions", *time, over)
     return [
         # The first heading says of every figure what it is.
         without_blank_columns(Table(title, ("simulated", *columns), rows))
@@ -118,6 +119,7 @@ def _pace(fills: FillsSummary) -> Row:
         "–" if rate is None else f"{rate:.2f}",
         duration(fills.simulated_s),
         f"{fills.counts.quantum_cycles:,}",
+        f"{fills.counts.lost_patience:,}" if fills.counts.lost_patience else "–",
         _percent(queues) if queues else "–",
     )
 

@@ -23,7 +23,7 @@ _WAY = 16  # from the chiplets to the memory
 _MEMORY = 17  # height of a memory
 _FEW = 4  # nodes; with more, bands are low, so that a picture fits a sheet
 _LEGEND = 380  # width of the legend
-_PITCH = (20, 60)  # least and most width of a chiplet with its gap
+_PITCH = (20, 90)  # least and most width of a chiplet with its gap
 CLASSES = 5  # of links; the palette has their colours and widths
 
 Lines = Counter[tuple[int, int]]  # of both directions; the smaller number first, or (chiplet, node)
