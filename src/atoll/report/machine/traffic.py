@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
 
 from atoll.report.numbers import millions
 from atoll.report.svg.elements import LETTER, Picture, element, escaped, moved, path, rect, text
@@ -99,20 +98,20 @@ class _Drawing:
         self._band = _HEAD + self._arcs + _BOX + _WAY + _MEMORY + 2 * _PAD
 
     def picture(self) -> Picture:
-        parts, tops, y = [], list[float](), 0.0
         packages = self._counts.package_of_node
+        parts, tops, y = [], [0.0] * len(packages), 0.0
         lone = len(set(packages)) == len(packages)
-        for package, group in groupby(range(len(packages)), key=packages.__getitem__):
-            nodes = list(group)
+        for package in sorted(set(packages)):
+            nodes = [node for node, home in enumerate(packages) if home == package]
             head = 0 if lone else _HEAD + _PAD
             high = head + len(nodes) * (self._band + _PAD) - _PAD + (0 if lone else _PAD)
             if not lone:
                 parts.append(rect(0, y, self._inner + 4 * _PAD, high, "package", rx=12))
                 parts.append(text(_PAD, y + _HEAD, f"package {package}"))
             for place, node in enumerate(nodes):
-                tops.append(y + head + place * (self._band + _PAD))
+                tops[node] = y + head + place * (self._band + _PAD)
                 name = f"package {package} · node {node}" if lone else f"node {node}"
-                parts.append(moved(_PAD, tops[-1], self._node(node, name)))
+                parts.append(moved(_PAD, tops[node], self._node(node, name)))
             y += high + _PAD
         parts += self._between_nodes(tops)
         name = f"{self._label}, simulated traffic"

@@ -84,6 +84,16 @@ def points(element: ElementTree.Element, x: float, y: float) -> list[tuple[float
     return found
 
 
+def test_a_package_whose_nodes_are_not_neighbours_is_drawn_once() -> None:
+    found = of_machine(2, 2, 1, crossing=1).model_copy(update={"package_of_node": (0, 1, 0, 1)})
+    _, picture = traffic_drawings([("d/wim", found)])
+    words = [one.text for one in ElementTree.fromstring(inline(picture)).iter(f"{SVG}text")]
+    assert [one for one in words if one and one.startswith(("package", "node"))] == [
+        *("package 0", "node 0", "node 2"),
+        *("package 1", "node 1", "node 3"),
+    ]
+
+
 def test_a_picture_says_in_words_what_it_shows() -> None:
     _, picture = traffic_drawings([('<b> & "co"', of_machine(2, 1, 2, crossing=1))])
     root = ElementTree.fromstring(inline(picture))
