@@ -84,6 +84,17 @@ void Clock::resume(unsigned cpu) {
   if (mine.cycles.load(std::memory_order_relaxed) < now) mine.cycles.store(now);
 }
 
+std::uint64_t Clock::cycles() const {
+  std::uint64_t most = 0;
+  for (const Cpu& cpu : cpus_) most = std::max(most, cpu.cycles.load(std::memory_order_relaxed));
+  return most;
+}
+
+bool Clock::is_running() const {
+  return std::any_of(cpus_.begin(), cpus_.end(),
+                     [](const Cpu& cpu) { return cpu.running.load(std::memory_order_relaxed); });
+}
+
 void Clock::let_go() {
   nobody_waits_.store(true);
   ring();

@@ -39,6 +39,9 @@ class Clock {
   [[nodiscard]] std::uint64_t cycles(unsigned cpu) const {
     return cpus_[cpu].cycles.load(std::memory_order_relaxed);
   }
+  // Of the CPU that is furthest.
+  [[nodiscard]] std::uint64_t cycles() const;
+  [[nodiscard]] bool is_running() const;  // at least one CPU
 
  private:
   struct alignas(64) Cpu {

@@ -42,12 +42,12 @@ class Image:
     kernel: Path
     initrd: Path
 
-    def qemu_argv(self) -> list[str]:
+    def qemu_argv(self, preload: str = "") -> list[str]:
         """QEMU with its own libraries and firmware, and nothing that the host configures."""
         share = self.qemu / "usr/share"
         libraries = ":".join(f"{self.qemu}/{part}lib/x86_64-linux-gnu" for part in ("", "usr/"))
         return [
-            *("env", f"LD_LIBRARY_PATH={libraries}"),
+            *("env", f"LD_LIBRARY_PATH={libraries}", f"LD_PRELOAD={preload}"),
             str(self.qemu / "usr/bin/qemu-system-x86_64"),
             *("-L", str(share / "seabios"), "-L", str(share / "qemu")),
             *("-nodefaults", "-no-user-config", "-display", "none"),

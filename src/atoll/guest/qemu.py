@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from atoll.errors import GuestFailed
-from atoll.guest import image, initramfs, machine, simulated
+from atoll.guest import image, initramfs, machine, native, simulated
 from atoll.guest.topology import Topology, TopologyRefused
 from atoll.host import processes
 from atoll.host.caller import environment
@@ -69,14 +69,15 @@ class Qemu:
                 initrd = self._folder / "initrd"
                 first = _first_part(table, writable, topology.offline)
                 initrd.write_bytes(first + booted.initrd.read_bytes())
+                kernel = kernel_arguments(_tsc_khz(), simulated=bool(quantum))
                 argv = [
-                    *booted.qemu_argv(),
+                    *booted.qemu_argv(native.plugin() if quantum else ""),
                     *machine.arguments(topology, lacking, simulated.HIDDEN if quantum else ()),
                     *("-accel", "tcg,thread=multi,tb-size=256"),
                     *("-chardev", f"file,id=console,path={_quoted(self._folder / 'console')}"),
                     *("-no-reboot", "-serial", "chardev:console"),
                     *("-kernel", str(booted.kernel), "-initrd", str(initrd)),
-                    *("-append", " ".join(kernel_arguments(_tsc_khz(), topology.kernel))),
+                    *("-append", " ".join([*kernel, *topology.kernel])),
                     *("-chardev", f"socket,id=atoll,fd={theirs.fileno()}"),
                     *("-device", "virtio-serial-pci"),
                     *("-device", "virtserialport,chardev=atoll,name=atoll"),
@@ -181,15 +182,18 @@ def killed_for_memory(console: str) -> list[str]:
     return re.findall(pattern, console)
 
 
-def kernel_arguments(tsc_khz: int, more: Sequence[str]) -> list[str]:
+def kernel_arguments(tsc_khz: int, *, simulated: bool) -> list[str]:
+    """`simulated`: the guest's time is the simulation's, which QEMU's devices follow. The TSC is
+    the host's under TCG."""
     return [
         *("console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off"),
-        # The kernel gets its clock, under TCG the host's TSC, as an argument: measured on a loaded
-        # host it comes out wrong, and timers with it.
-        *("tsc=reliable", f"tsc_early_khz={tsc_khz}", f"lpj={tsc_khz * 1000 // KERNEL_HZ}"),
+        # The kernel gets its clock as an argument: measured on a loaded host it comes out wrong,
+        # and timers with it.
+        *(("notsc", "clocksource=acpi_pm") if simulated else ("tsc=reliable",)),
+        *(f"tsc_early_khz={tsc_khz}", f"lpj={tsc_khz * 1000 // KERNEL_HZ}"),
         *("no_timer_check", "random.trust_cpu=on"),
         # A vCPU that the host does not run for half a minute is no lockup.
-        *("nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1", *more),
+        *("nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1"),
     ]
 
 

@@ -64,8 +64,10 @@ def test_an_order_of_anything_without_a_circle(graph: dict[int, set[int]]) -> No
 
 
 def test_the_kernel_is_told_its_clock() -> None:
-    words = qemu.kernel_arguments(2_450_000, ["isolcpus=3"])
-    assert {"tsc_early_khz=2450000", "lpj=9800000", "isolcpus=3"} <= set(words)
+    words = qemu.kernel_arguments(2_450_000, simulated=False)
+    assert {"tsc=reliable", "tsc_early_khz=2450000", "lpj=9800000"} <= set(words)
+    words = qemu.kernel_arguments(2_450_000, simulated=True)
+    assert "notsc" in words and "tsc=reliable" not in words
 
 
 def test_what_was_killed_for_memory_is_found_on_the_console() -> None:

@@ -12,10 +12,14 @@
 // only a vCPU may ask for). From then on each memory access calls the simulation. A program that
 // sets `wanted` runs new code until it is counted, since a busy guest may have translated all that
 // it runs (board_of_guest.hpp).
+//
+// The file is preloaded too (LD_PRELOAD): then QEMU's clock is the guest's time (guest_time.hpp).
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -35,6 +39,7 @@
 #include "../board.hpp"
 #include "../caches.hpp"
 #include "../clock.hpp"
+#include "../guest_time.hpp"
 #include "../instructions.hpp"
 #include "../spaces.hpp"
 #include "qemu_api.hpp"
@@ -64,6 +69,7 @@ struct Simulation {
       : board(its_board),
         cpu_count(static_cast<unsigned>(machine.cpus.size())),
         quantum(machine.quantum),
+        clock_mhz(machine.clock_mhz),
         caches(machine),
         clock(cpu_count, quantum, kPatience),
         spaces(its_board),
@@ -75,6 +81,7 @@ struct Simulation {
   Board& board;
   const unsigned cpu_count;
   const std::uint64_t quantum;
+  const std::uint64_t clock_mhz;
   std::atomic<bool> counting{false};  // the board has a copy
   Caches caches;
   Clock clock;
@@ -104,6 +111,27 @@ void obey() {
   if (is_as_wanted()) return;
   simulation->clock.let_go();
   qemu_plugin_reset(own_id, on_reset);
+}
+
+// ---- the guest's time --------------------------------------------------------------------------
+
+int host_clock(clockid_t which, timespec* now) {
+  static const auto real =
+      reinterpret_cast<int (*)(clockid_t, timespec*)>(dlsym(RTLD_NEXT, "clock_gettime"));
+  return real(which, now);
+}
+
+GuestTime guest_time;
+
+// Also called before a CPU begins or ends to be idle: it ran, or not, all the time since then.
+std::int64_t guest_ns() {
+  timespec host;
+  host_clock(CLOCK_MONOTONIC, &host);
+  const std::int64_t host_ns = std::int64_t{host.tv_sec} * 1'000'000'000 + host.tv_nsec;
+  const Simulation* const found = std::atomic_ref(simulation).load(std::memory_order_acquire);
+  if (found == nullptr) return guest_time.at(host_ns, 0, 1, false);
+  const bool running = is_counting() && found->clock.is_running();
+  return guest_time.at(host_ns, found->clock.cycles(), found->clock_mhz, running);
 }
 
 // ---- while counting ----------------------------------------------------------------------------
@@ -191,9 +219,11 @@ void on_page_table(unsigned cpu, void* /*data*/) {
 
 void on_idle(qemu_plugin_id_t, unsigned cpu) {
   publish(cpu);
+  guest_ns();
   simulation->clock.idle(cpu);
 }
 void on_resume(qemu_plugin_id_t, unsigned cpu) {
+  guest_ns();
   simulation->clock.resume(cpu);
   obey();
 }
@@ -252,6 +282,7 @@ void on_reset(qemu_plugin_id_t id) {
       simulation->spaces.charge(cpu, mine.root, simulation->clock.cycles(cpu));
     }
   }
+  guest_ns();
   simulation->clock.stop();
   if (count) {
     if (!counted) simulation->caches.clear();
@@ -322,11 +353,19 @@ void install(qemu_plugin_id_t id, const qemu_info_t& info, int argc, char** argv
   Board& board = board_of(board_path);
   begin(board, machine);
   own_id = id;
-  simulation = new Simulation(machine, board);
+  std::atomic_ref(simulation).store(new Simulation(machine, board), std::memory_order_release);
   start_watching();
 }
 
 }  // namespace
+
+// For QEMU, as all of the process: of its clocks, this one drives the guest's.
+ATOLL_EXPORT int clock_gettime(clockid_t which, timespec* now) noexcept {
+  if (which != CLOCK_MONOTONIC) return host_clock(which, now);
+  const std::int64_t guest = guest_ns();
+  *now = {guest / 1'000'000'000, guest % 1'000'000'000};
+  return 0;
+}
 
 ATOLL_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc,
                                      char** argv) {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+// What time it is in the guest. While simulated CPUs run, its time goes by as their cycles do, so
+// its timers fire as often for each million of instructions as on the real machine. Otherwise it
+// goes by as the host's does. It never goes back.
+//
+// A simulated CPU is some hundred times slower than a real one. By the host's time the guest's
+// kernel would handle a hundred times as many ticks for the same work of a program, and these would
+// be most of what is simulated.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+
+namespace atl::cachesim {
+
+class GuestTime {
+ public:
+  // Nanoseconds. `host`: the host's monotonic time. `cycles`, `mhz`: the time and the clock of the
+  // simulated CPU that is furthest. `running`: whether one has run since the last call.
+  std::int64_t at(std::int64_t host, std::uint64_t cycles, std::uint64_t mhz, bool running) {
+    const std::lock_guard lock(mutex_);
+    const auto simulated = static_cast<std::int64_t>(cycles * 1000 / mhz);
+    now_ += std::max<std::int64_t>(running ? simulated - simulated_ : host - host_, 0);
+    host_ = std::max(host_, host);
+    simulated_ = std::max(simulated_, simulated);
+    return now_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::int64_t host_ = 0, simulated_ = 0, now_ = 0;  // the first call is before anything runs
+};
+
+}  // namespace atl::cachesim
