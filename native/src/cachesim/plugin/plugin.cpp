@@ -11,7 +11,8 @@
 // translations. The next one, on a vCPU's thread, has QEMU drop all translations (a reset, which
 // only a vCPU may ask for). From then on each memory access calls the simulation. A program that
 // sets `wanted` runs new code until it is counted, since a busy guest may have translated all that
-// it runs (board_of_guest.hpp).
+// it runs (board_of_guest.hpp). Counting ends with a reset too, after which translations are seen,
+// but nothing of them is asked for.
 //
 // The file is preloaded too (LD_PRELOAD): then QEMU's clock is the guest's time (guest_time.hpp).
 #include <dlfcn.h>
@@ -284,9 +285,11 @@ void on_reset(qemu_plugin_id_t id) {
   }
   guest_ns();
   simulation->clock.stop();
+  // From now on always: a translation that a page fault ends leaves a pointer in QEMU, which the
+  // next one of that vCPU would follow, were it without plugin (QEMU 10.0, plugin_insn).
+  qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
   if (count) {
     if (!counted) simulation->caches.clear();
-    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
     qemu_plugin_register_vcpu_idle_cb(id, on_idle);
     qemu_plugin_register_vcpu_resume_cb(id, on_resume);
   }
