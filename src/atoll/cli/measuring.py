@@ -256,7 +256,7 @@ def measure(job: Job, run: RunOptions, host: LocalHost) -> None:
         same = f"repeat the command with -o {shlex.quote(str(path))} --resume"
         raise KeyboardInterrupt(f"to go on, {same}") from None
     finally:
-        if path.exists():
+        if run.output is None and path.exists():
             print(f"results: {path}", file=sys.stderr)
     summary = summarise(read_results(path))
     if run.as_json:

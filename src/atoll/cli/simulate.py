@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterable
@@ -183,9 +184,17 @@ def command(
             path = output or _new_path(topology)
             size = [] if scale_factor is None else ["--sf", str(scale_factor)]
             bench = ["--blocks", str(blocks), *size, *_words(ctx)]
-            status = guest.bench(targets, bench, path, about=topology.about, timeout_s=timeout_s)
+            status = guest.bench(
+                targets,
+                bench,
+                path,
+                about=topology.about,
+                command=shlex.join(["atoll", *sys.argv[1:]]),
+                timeout_s=timeout_s,
+            )
     if path.exists():  # else the guest's bench has said why
-        print(f"results: {path}", file=sys.stderr)
+        if output is None:
+            print(f"results: {path}", file=sys.stderr)
         summary = summarise(read_results(path))
         if as_json:
             print(summary.model_dump_json(indent=2))

@@ -41,11 +41,12 @@ class Booted:
         output: Path,
         *,
         about: str,
+        command: str,
         timeout_s: float,
     ) -> int:
         """Run `atoll bench` and give back its exit status. `output` gets its results, also those of
-        a run that was cut off; `about`, a line about the machine, is a note in them. Without
-        results there is no file. Raises as `Guest.run`.
+        a run that was cut off, with `about`, a line about the machine, and the host's command.
+        Without results there is no file. Raises as `Guest.run`.
         """
         results = self.guest.share / "results.jsonl"
         argv = inside.bench(targets, options, str(results))
@@ -54,7 +55,7 @@ class Booted:
             return self._follow(argv, io.BytesIO(), timeout_s)
         finally:
             if results.exists() and (written := results.read_bytes()):
-                write_atomic(output, with_note(written, about))
+                write_atomic(output, told(written, about, command))
 
     def count(
         self, command: Sequence[str], out: BinaryIO, *, timeout_s: float
@@ -91,11 +92,12 @@ def booted(topology: Topology, quantum: int) -> Iterator[Booted]:
         yield Booted(guest, inside.environment(caller.environment(), tools), user, group)
 
 
-def with_note(results: bytes, note: str) -> bytes:
-    """The results file with one more note in its header."""
+def told(results: bytes, note: str, command: str) -> bytes:
+    """The results file with one more note in its header, and the command of the host."""
     first, newline, rest = results.partition(b"\n")
     if not newline:  # killed while it wrote the header
         return results
     header = parse(RunHeader, first, where="results of the guest")
-    noted = header.model_copy(update={"notes": (*header.notes, note)})
-    return noted.model_dump_json().encode() + newline + rest
+    notes = (*header.notes, f"simulated machine: {note}")
+    header = header.model_copy(update={"notes": notes, "command": command})
+    return header.model_dump_json().encode() + newline + rest

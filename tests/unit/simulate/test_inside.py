@@ -9,7 +9,7 @@ from pathlib import Path
 from atoll.bench.results import parse_results
 from atoll.schema.plan import Policy
 from atoll.simulate import inside
-from atoll.simulate.run import with_note
+from atoll.simulate.run import told
 from tests.parts.bench import entrant, header
 
 
@@ -36,9 +36,10 @@ def test_the_guest_has_its_own_deployments_and_finds_the_tools() -> None:
     assert env["XDG_STATE_HOME"] != "/s"
 
 
-def test_a_note_is_added_to_results() -> None:
+def test_results_name_the_simulated_machine_and_the_hosts_command() -> None:
     head = header(entrant("duckdb", Policy.WIM))
     written = head.model_dump_json().encode() + b"\n" + b'{"record":"end","torn'
-    found = parse_results(with_note(written, "of a simulated machine"), where="r").header
-    assert found.notes == (*head.notes, "of a simulated machine")
-    assert with_note(b'{"record":"hea', "note") == b'{"record":"hea'
+    found = parse_results(told(written, "2 x Milan", "atoll simulate duckdb"), where="r").header
+    assert found.notes == (*head.notes, "simulated machine: 2 x Milan")
+    assert found.command == "atoll simulate duckdb"
+    assert told(b'{"record":"hea', "2 x Milan", "atoll") == b'{"record":"hea'

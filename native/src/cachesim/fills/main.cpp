@@ -4,7 +4,7 @@
 //
 //   atoll-fills on | off | read            by hand; read prints what was counted so far, as JSON
 //   atoll-fills off --all                  also what killed programs left on
-//   atoll-fills [--json FILE] -- COMMAND   while a command runs: a table on stderr, or JSON in FILE
+//   atoll-fills [--json FILE] -- COMMAND   while a command runs: a table on stderr, also JSON
 //
 // Exit status: the command's, as a shell gives it; 2 wrong use or no simulated caches.
 #include <signal.h>
@@ -52,7 +52,7 @@ int status_of(char** command) {
   return status;
 }
 
-// `path`: for JSON; empty for a table on stderr.
+// A table on stderr. `path`: also for JSON; may be empty.
 int run(const std::string& path, char** command) {
   Board& board = open_board();
   std::ofstream file;
@@ -66,9 +66,8 @@ int run(const std::string& path, char** command) {
     status = status_of(command);
     counted = difference(before, read(board));
   }
-  if (path.empty()) {
-    std::fprintf(stderr, "\n%s", table(board, counted).c_str());
-  } else if (!(file << json(board, counted) << std::flush)) {
+  std::fprintf(stderr, "\n%s", table(board, counted).c_str());
+  if (!path.empty() && !(file << json(board, counted) << std::flush)) {
     throw std::runtime_error(path + ": " + std::strerror(errno));
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
