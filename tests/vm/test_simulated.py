@@ -149,6 +149,35 @@ def test_counts_by_hand_and_as_json_are_those_of_the_schema(guest: Guest, root: 
 
 
 @pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
+def test_cpus_that_share_a_way_between_packages_queue_for_it(guest: Guest, root: Path) -> None:
+    fills = native.built("atoll-fills", "native/src/cachesim/atoll-fills")
+    sweep = native.built("cachesim-sweep", "native/tests/cachesim/cachesim-sweep")
+
+    def counted(command: str) -> tuple[float, float]:
+        """Bytes from node 1 in 1000 cycles; the part of the stalls that was queueing."""
+        asked = f"{fills} --json /tmp/fills.json -- sh -c '{command}' && cat /tmp/fills.json"
+        done = guest.run(["sh", "-c", asked], timeout_s=100, cwd=str(root))
+        assert done.returncode == 0, done.stderr
+        counts = FillCounts.model_validate_json(done.stdout)
+        rows = [*counts.user[:4], *counts.kernel[:4]]  # of node 0
+        stalls = sum(row.stall_cycles for row in rows)
+        queued = sum(row.queue_cycles for row in rows)
+        lines = sum(row.from_memory[1] for row in rows)
+        return lines * 64 * 1000 / counts.cycles, queued / stalls
+
+    text = caches.describe(topology.load("milan2"), 200)
+    (limit,) = [int(line.split()[2]) for line in text.splitlines() if "interconnect" in line]
+    carried, queued = counted(f"{sweep} 2 1 8 1")
+    assert carried < limit / 2
+    assert queued < 0.02
+    # The kernel clears the pages first. Alone, each gets a line in about 650 cycles, so all eight
+    # ask for 1.5 times the limit.
+    carried, queued = counted(f"for cpu in 0 1 2 3 4 5 6 7; do {sweep} $cpu 1 8 1 & done; wait")
+    assert limit / 2 < carried < 1.03 * limit
+    assert queued > 0.1
+
+
+@pytest.mark.parametrize("guest", ["milan2:simulated"], indirect=True)
 def test_counting_ends_with_a_killed_atoll_fills_but_by_hand_it_stays(
     guest: Guest, root: Path
 ) -> None:
