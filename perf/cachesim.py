@@ -15,7 +15,7 @@ from atoll.guest.guest import Guest
 from perf.harness import WrongAnswer, at_least, at_most, median, note, ratio
 
 ROUNDS = 5  # boots with and without
-SECONDS = 4  # of counting
+MILLION = 160  # accesses of a run
 SIZES_KIB = {"l1": 16, "l2": 256, "l3": 2048, "memory": 16384}
 TARGET_MILLION = {10_000: 15.0, 1_000: 10.0}  # by quantum
 BOOT_TARGET_RATIO = 1.05
@@ -49,7 +49,7 @@ def _speeds(quantum: int) -> None:
     with _guest(quantum) as guest:
         for name, kib in SIZES_KIB.items():
             before = guest.cpu_s()
-            done = guest.run([program, str(kib), str(SECONDS)], timeout_s=300)
+            done = guest.run([program, str(kib), str(MILLION)], timeout_s=300)
             if done.returncode != 0:
                 raise WrongAnswer(f"cachesim-speed: {done.stderr}")
             counted, on_ms, off_ms = map(float, done.stdout.split())

@@ -1,12 +1,12 @@
 // Runs in a guest with simulated caches: how many accesses a second are simulated (make
 // perf-cachesim). Each CPU adds to all numbers of an array of its own, again and again.
 //
-//   cachesim-speed KIB SECONDS
+//   cachesim-speed KIB MILLION
 //
-// Prints: accesses that were counted, milliseconds to begin and to end counting.
-#include <unistd.h>
+// MILLION: of accesses, by all CPUs together. Prints: accesses that were counted, the host's
+// milliseconds to begin and to end counting.
+#include <x86intrin.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -32,34 +32,51 @@ std::uint64_t accesses(Board& board) {
   return sum;
 }
 
-void work(const std::atomic<bool>& over, unsigned cpu, std::size_t bytes) {
+void work(unsigned cpu, std::size_t bytes, std::uint64_t additions) {
   run_on(static_cast<int>(cpu));
   std::vector<std::uint64_t> mine(bytes / sizeof(std::uint64_t));
-  while (!over.load(std::memory_order_relaxed)) {
+  for (std::uint64_t done = 0; done < additions; done += mine.size()) {
     for (volatile std::uint64_t& number : mine) number = number + 1;
   }
 }
 
+// The host's time: the guest's own clocks follow the simulated cycles while these are counted, but
+// RDTSC reads the host's counter. Made while nothing is counted.
+class HostClock {
+ public:
+  HostClock() {
+    const auto start = std::chrono::steady_clock::now();
+    const std::uint64_t first = __rdtsc();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const std::uint64_t ticks = __rdtsc() - first;
+    ticks_in_ms_ =
+        static_cast<double>(ticks) /
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+  [[nodiscard]] double now_ms() const { return static_cast<double>(__rdtsc()) / ticks_in_ms_; }
+
+ private:
+  double ticks_in_ms_ = 0;
+};
+
 // How long a switch takes in a guest that is otherwise idle.
-double switch_ms(Board& board, bool wanted) {
-  const auto asked = std::chrono::steady_clock::now();
+double switch_ms(const HostClock& clock, Board& board, bool wanted) {
+  const double asked = clock.now_ms();
   count(board, wanted);
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - asked)
-      .count();
+  return clock.now_ms() - asked;
 }
 
-void run(Board& board, std::size_t bytes, int seconds) {
+void run(Board& board, std::size_t bytes, std::uint64_t million) {
+  const HostClock clock;
   const std::uint64_t before = accesses(board);
-  const double on_ms = switch_ms(board, true);
-  std::atomic<bool> over{false};
+  const double on_ms = switch_ms(clock, board, true);
   std::vector<std::thread> threads;
+  // An addition is a load and a store.
   for (unsigned cpu = 0; cpu < board.cpus; ++cpu) {
-    threads.emplace_back([&, cpu] { work(over, cpu, bytes); });
+    threads.emplace_back(work, cpu, bytes, million * 500'000 / board.cpus);
   }
-  sleep(static_cast<unsigned>(seconds));
-  over.store(true);
   for (std::thread& thread : threads) thread.join();
-  const double off_ms = switch_ms(board, false);
+  const double off_ms = switch_ms(clock, board, false);
   std::printf("%llu %.1f %.1f\n", static_cast<unsigned long long>(accesses(board) - before), on_ms,
               off_ms);
 }
@@ -69,7 +86,8 @@ void run(Board& board, std::size_t bytes, int seconds) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   try {
-    run(open_board(), static_cast<std::size_t>(std::atol(argv[1])) << 10, std::atoi(argv[2]));
+    run(open_board(), static_cast<std::size_t>(std::atol(argv[1])) << 10,
+        std::strtoull(argv[2], nullptr, 10));
     return 0;
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "cachesim-speed: %s\n", fault.what());
