@@ -29,4 +29,6 @@ inline bool sets_page_table(Code code) {
   return code.size() >= 3 && code[0] == 0x0F && code[1] == 0x22 && (code[2] & 0xF8) == 0xD8;
 }
 
+inline bool halts(Code code) { return !code.empty() && code[0] == 0xF4; }
+
 }  // namespace atl::cachesim

@@ -51,5 +51,11 @@ TEST(CachesimInstructions, OnlyCr3IsThePageTable) {
   EXPECT_FALSE(sets_page_table(Bytes{}));
 }
 
+TEST(CachesimInstructions, OnlyHltHalts) {
+  EXPECT_TRUE(halts(Bytes{0xF4}));
+  EXPECT_FALSE(halts(Bytes{0xF5}));
+  EXPECT_FALSE(halts(Bytes{}));
+}
+
 }  // namespace
 }  // namespace atl::cachesim

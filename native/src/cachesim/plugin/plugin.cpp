@@ -36,6 +36,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "../board.hpp"
 #include "../caches.hpp"
@@ -91,7 +92,9 @@ struct Simulation {
   struct PerCpu {
     std::uint64_t* rows[kModes];
     Spent* spent;
-    std::uint64_t root;  // of the page table, as last read
+    std::uint64_t root;    // of the page table, as last read
+    bool idle;             // executed a HLT last
+    std::uint64_t before;  // cycles since the last call of the clock, when it did
   };
   PerCpu cpus[kMostCpus] = {};  // valid while counting
 };
@@ -197,8 +200,32 @@ void charge(unsigned cpu) {
   simulation->board.space_of_cpu[cpu].store(space, std::memory_order_relaxed);
 }
 
+// A CPU that halts is idle until its next block, which `on_quantum` sees since no cycle is left to
+// it. QEMU has callbacks for that, but a reset frees them while a vCPU that wakes up may be looking
+// for them (QEMU 10.0, plugin_vcpu_cb__simple): a reset only waits for vCPUs that run code.
+void on_halt(unsigned cpu, void* /*data*/) {
+  Simulation::PerCpu& mine = simulation->cpus[cpu];
+  publish(cpu);
+  guest_ns();
+  simulation->clock.idle(cpu);
+  mine.idle = true;
+  mine.before = std::exchange(mine.spent->cycles, simulation->quantum);
+}
+void wake(unsigned cpu) {
+  Simulation::PerCpu& mine = simulation->cpus[cpu];
+  mine.idle = false;
+  mine.spent->cycles += mine.before - simulation->quantum;
+  guest_ns();
+  simulation->clock.resume(cpu);
+}
+
 void on_quantum(unsigned cpu, void* /*data*/) {
   Spent& mine = *simulation->cpus[cpu].spent;
+  if (simulation->cpus[cpu].idle) {
+    wake(cpu);
+    obey();
+    if (mine.cycles < simulation->quantum) return;
+  }
   const std::uint64_t cycles = mine.cycles;
   mine.cycles = 0;
   Traffic& traffic = simulation->caches.traffic();
@@ -216,17 +243,6 @@ void on_quantum(unsigned cpu, void* /*data*/) {
 void on_page_table(unsigned cpu, void* /*data*/) {
   publish(cpu);
   charge(cpu);
-}
-
-void on_idle(qemu_plugin_id_t, unsigned cpu) {
-  publish(cpu);
-  guest_ns();
-  simulation->clock.idle(cpu);
-}
-void on_resume(qemu_plugin_id_t, unsigned cpu) {
-  guest_ns();
-  simulation->clock.resume(cpu);
-  obey();
 }
 
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
@@ -251,6 +267,9 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
     if (sets_page_table(code)) {
       qemu_plugin_register_vcpu_insn_exec_cb(one, on_page_table, QEMU_PLUGIN_CB_R_REGS, nullptr);
     }
+    if (halts(code)) {
+      qemu_plugin_register_vcpu_insn_exec_cb(one, on_halt, QEMU_PLUGIN_CB_NO_REGS, nullptr);
+    }
     // QEMU reports a load and a store of an atomic instruction. The store says all: the core needs
     // the line for itself.
     if (!is_atomic(code)) {
@@ -264,8 +283,8 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* block) {
 
 // ---- on and off --------------------------------------------------------------------------------
 
-// QEMU calls this with all vCPUs outside of translated code, and with no callback left. A vCPU that
-// wakes up meanwhile may still be in on_resume and ask once more, so this may change nothing.
+// QEMU calls this with all vCPUs outside of translated code, and with no callback left. Several
+// vCPUs may have asked, so this may change nothing.
 void on_reset(qemu_plugin_id_t id) {
   Board& board = simulation->board;
   const bool count = board.wanted.load(std::memory_order_relaxed) != 0;
@@ -275,8 +294,10 @@ void on_reset(qemu_plugin_id_t id) {
     if (count) {
       mine = {.rows = {board.row(cpu, kUser), board.row(cpu, kKernel)},
               .spent = &simulation->of(cpu),
-              .root = 0};
-      mine.spent->cycles = 0;
+              .root = 0,
+              .idle = true,
+              .before = 0};
+      mine.spent->cycles = simulation->quantum;
     } else if (counted) {
       // Less than a quantum; the page table may have changed since.
       publish(cpu);
@@ -288,11 +309,7 @@ void on_reset(qemu_plugin_id_t id) {
   // From now on always: a translation that a page fault ends leaves a pointer in QEMU, which the
   // next one of that vCPU would follow, were it without plugin (QEMU 10.0, plugin_insn).
   qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
-  if (count) {
-    if (!counted) simulation->caches.clear();
-    qemu_plugin_register_vcpu_idle_cb(id, on_idle);
-    qemu_plugin_register_vcpu_resume_cb(id, on_resume);
-  }
+  if (count && !counted) simulation->caches.clear();
   simulation->counting.store(count, std::memory_order_relaxed);
   // Release: who sees that counting has ended sees the last counts.
   board.counting.store(count ? 1 : 0, std::memory_order_release);

@@ -68,8 +68,6 @@ using qemu_plugin_vcpu_mem_cb_t = void (*)(unsigned vcpu, qemu_plugin_meminfo_t,
                                            std::uint64_t vaddr, void* data);
 
 void qemu_plugin_reset(qemu_plugin_id_t, qemu_plugin_simple_cb_t);
-void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t, qemu_plugin_vcpu_simple_cb_t);
-void qemu_plugin_register_vcpu_resume_cb(qemu_plugin_id_t, qemu_plugin_vcpu_simple_cb_t);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, qemu_plugin_vcpu_tb_trans_cb_t);
 
 std::size_t qemu_plugin_tb_n_insns(const qemu_plugin_tb*);
