@@ -45,9 +45,6 @@ class BoardFile {
   void from_memory(unsigned cpu, unsigned node, std::uint64_t lines) {
     add(cpu, cachesim::kFromMemory + node, lines);
   }
-  void tick(unsigned cpu, std::uint64_t microseconds) {
-    board_->cycles[cpu].fetch_add(microseconds * board_->clock_mhz);
-  }
 
  private:
   static std::string begun() {
@@ -58,7 +55,6 @@ class BoardFile {
     board.cpus = cachesim::kMostCpus;
     board.chiplets = 3;
     board.nodes = 2;
-    board.clock_mhz = 2000;
     board.chiplet_of_cpu[2] = 1;
     board.chiplet_of_cpu[3] = 2;
     board.node_of_chiplet[2] = 1;

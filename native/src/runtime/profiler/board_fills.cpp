@@ -113,14 +113,6 @@ void BoardFills::seat(std::span<const Seat> seats) {
   }
 }
 
-double BoardFills::seconds() const {
-  std::uint64_t cycles = 0;
-  for (std::size_t cpu = 0; cpu < board_.cpus; ++cpu) {
-    cycles = std::max(cycles, board_.cycles[cpu].load(std::memory_order_relaxed));
-  }
-  return static_cast<double>(cycles) / (1e6 * static_cast<double>(board_.clock_mhz));
-}
-
 // What the worker has when its CPUs have `now`.
 BoardFills::Lines BoardFills::OfWorker::until(const Lines& now) const {
   Lines lines = earlier_;

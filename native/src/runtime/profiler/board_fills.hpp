@@ -51,8 +51,6 @@ class BoardFills {
   [[nodiscard]] const CounterReader& of(int worker) const {
     return workers_[static_cast<std::size_t>(worker)];
   }
-  // The simulated time of the machine: the latest of its CPUs' clocks.
-  [[nodiscard]] double seconds() const;
 
  private:
   class OfWorker final : public CounterReader {

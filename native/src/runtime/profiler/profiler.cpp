@@ -170,11 +170,6 @@ FillCounts Profiler::fills(int worker) const {
   return fills_of(own);
 }
 
-std::optional<double> Profiler::simulated_s() const {
-  if (!board_) return std::nullopt;
-  return board_->seconds();
-}
-
 std::vector<L3Profile> Profiler::l3_of_workers() const {
   {
     const std::scoped_lock lock(mutex_);

@@ -65,8 +65,6 @@ class Profiler {
   [[nodiscard]] std::vector<L3Profile> l3_of_workers() const;
   // Fills of a worker so far, for the controller: subtract two of them. A system call or two.
   [[nodiscard]] FillCounts fills(int worker) const;
-  // In simulated time, if the fills are simulated.
-  [[nodiscard]] std::optional<double> simulated_s() const;
 
  private:
   struct Worker {

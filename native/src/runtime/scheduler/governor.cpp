@@ -218,11 +218,7 @@ void Governor::main() {
       if (now_busy) {
         tick(occupancy);
       } else {
-        const std::optional<double> simulated_s = team_.profiler().simulated_s();
-        for (Steered* const steered : steered_) {
-          steered->since_ = Clock::now();
-          steered->simulated_since_s_ = simulated_s;
-        }
+        for (Steered* const steered : steered_) steered->since_ = Clock::now();
       }
       if (moved_) rehome(lock);
     } catch (const std::bad_alloc&) {
@@ -302,7 +298,6 @@ void Governor::remember(Steered& steered, Readings& readings) {
   // First: it may throw.
   steered.before_ = LastReading(readings, steered.tag, steered.workers());
   steered.since_ = readings.now;
-  steered.simulated_since_s_ = readings.simulated_s;
   steered.known_ = true;
 }
 
@@ -333,9 +328,6 @@ Sample Governor::bounds_of(const Steered& steered, Clock::time_point now) const 
 Sample Governor::sample(Steered& steered, Readings& readings) {
   Sample sample = bounds_of(steered, readings.now);
   steered.before_.subtract_from(readings, steered.tag, steered.workers(), sample);
-  if (readings.simulated_s && steered.simulated_since_s_) {
-    simulate_time(sample, *readings.simulated_s - *steered.simulated_since_s_);
-  }
   if (steered.measures_set) measure_set(steered, readings.occupancy, sample);
   return sample;
 }

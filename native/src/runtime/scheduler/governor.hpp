@@ -78,7 +78,6 @@ class Steered {
   // known: not yet looked at.
   bool known_ = false;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  std::optional<double> simulated_since_s_ = {};  // the same moment in simulated time
   LastReading before_ = {};
   RecentFills recent_fills_ = {};
   struct Begin {

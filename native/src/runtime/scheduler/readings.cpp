@@ -87,18 +87,8 @@ std::vector<TypeWork> more_work(std::span<const TypeWork> before, std::span<cons
   return more;
 }
 
-void simulate_time(Sample& sample, double simulated_s) {
-  if (!(sample.elapsed_s > 0)) return;
-  for (TypeWork& entry : sample.work) entry.busy_s *= simulated_s / sample.elapsed_s;
-  sample.elapsed_s = simulated_s;
-}
-
 Readings::Readings(const Team& team, const FillReader& reader, const Occupancy& known)
-    : occupancy(known),
-      work(read_work(team)),
-      simulated_s(reader ? std::nullopt : team.profiler().simulated_s()),
-      team_(team),
-      reader_(reader) {}
+    : occupancy(known), work(read_work(team)), team_(team), reader_(reader) {}
 
 const FillCounts& Readings::fills(int rank) {
   const auto found = fills_.find(rank);

@@ -33,11 +33,6 @@ std::vector<TypeWork> read_work(const Team& team);
 // What was done between two readings of the same meters; all three are sorted by type. O(n).
 std::vector<TypeWork> more_work(std::span<const TypeWork> before, std::span<const TypeWork> now);
 
-// Simulated fills take simulated time, of which a second of the guest has some hundredths. Makes
-// the times of a sample simulated, so that what fills cost is a share of them. `simulated_s`: how
-// much passed in the sample's time.
-void simulate_time(Sample& sample, double simulated_s);
-
 // One moment, for all that the governor steers.
 class Readings {
  public:
@@ -47,8 +42,6 @@ class Readings {
   const std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();
   const Occupancy occupancy;
   const std::vector<TypeWork> work;
-  // If the team's counters are those of simulated caches.
-  const std::optional<double> simulated_s;
 
   // Of this worker, since it began. Read at the first call for each worker, and kept for all groups
   // that it belongs to. Throws what the reader throws.
