@@ -69,8 +69,7 @@ Pool::Pool(std::unique_ptr<DatabaseHandle> database, const PoolOptions& options)
   inside_->runtime = std::make_unique<Runtime>(with);
   for (int rank = 1; rank < workers_; ++rank) tids_[static_cast<std::size_t>(rank)].wait(0);
   profiler_ = &inside_->runtime->team().profiler();
-  counts_fills_ =
-      std::ranges::any_of(fills().by_source, [](auto count) { return count.has_value(); });
+  look_for_counters();
   const Bounds limits = bounds(inside_);
   steer(steering_.begin({}, limits.least, limits));
 }
@@ -163,6 +162,12 @@ Decision Pool::decide(const Sample& sample) {
   return wanted_ = steering_.during(query->key, sample);
 }
 
+// Simulated ones count only workers that are bound.
+void Pool::look_for_counters() {
+  counts_fills_ =
+      std::ranges::any_of(fills().by_source, [](auto count) { return count.has_value(); });
+}
+
 FillCounts Pool::fills() const {
   FillCounts all;
   for (int rank = 1; rank < workers_; ++rank) {
@@ -213,6 +218,7 @@ void Pool::set_policy(Policy policy) {
     steering_.set_policy(policy);
   }
   inside->runtime->set_pin(policy != Policy::none);
+  look_for_counters();
   const Bounds limits = bounds(inside);
   std::unique_lock lock(mutex_);
   seat_callers();

@@ -137,6 +137,7 @@ class Pool {
   void give_up_call(Owner owner) noexcept;
   std::shared_ptr<Inside> held() const;
   Reading read() const;
+  void look_for_counters();
   FillCounts fills() const;
   void finish(Owner owner);
   Bounds bounds(const std::shared_ptr<Inside>& inside) const;
