@@ -5,11 +5,11 @@
 
 Tests are sorted by guest, so that each boots once. A name after a colon ("milan2:pages") asks for
 another guest of that topology: for tests that leave traces, or that traces of others disturb. The
-name "simulated" asks for simulated caches. A boot is tried three times at most; each failure is
-printed, and the summary counts them. A boot that keeps failing is an error at set-up (BootFailed),
-never a failed test. A guest that no longer answers is printed and counted as lost, and the
-next test that wants it gets a fresh boot. If its kernel was stuck, which is the emulator's fault,
-the test itself runs once more on that boot.
+name "simulated" asks for simulated caches, "simulated-10000" for coarser and faster ones. A boot is
+tried three times at most; each failure is printed, and the summary counts them. A boot that keeps
+failing is an error at set-up (BootFailed), never a failed test. A guest that no longer answers is
+printed and counted as lost, and the next test that wants it gets a fresh boot. If its kernel was
+stuck, which is the emulator's fault, the test itself runs once more on that boot.
 
 Processes that share the tests (`--turns`, tests/conftest.py) take those of a guest as one. A guest
 boots on little more than one core, so two processes use two cores.
@@ -31,7 +31,7 @@ from atoll.guest.guest import BootFailed, Guest, KernelStuck
 from tests.conftest import TURN
 
 MOST_LOST = 3  # of a topology
-SIMULATED = {"simulated": 200}  # the quantum in cycles
+SIMULATED = {"simulated": 200, "simulated-10000": 10_000}  # the quantum in cycles
 RESTORE_TIMEOUT_S = 120.0
 COUNTED = ("boots", "boots retried", "boots given up", "lost")
 _COUNTS = pytest.StashKey[Counter[str]]()

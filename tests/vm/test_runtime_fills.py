@@ -1,0 +1,152 @@
+"""The runtime's controller on simulated fills, in a guest: counts are as the sizes of sets and
+caches say, and each decision is the one that the counts ask for.
+
+The judge has the topology file, and the numbers that each decision was shown
+(native/tests/runtime/guests/fills.cpp).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atoll.guest import topology
+from atoll.guest.guest import Guest
+from tests.vm.native import program
+
+SMALL = str(Path(__file__).parent / "small_caches.toml")
+WORKERS = 4
+SHARED_KIB = 2560  # more than an L3 has, less than two
+PRIVATE_KIB = 1280  # an L3 has room for one, and not for two
+
+# FillLatency of controller.hpp: what a fill costs above one from the own L3.
+CHIPLET_NS, NODE_NS, MEMORY_NS = 108 - 23, 200 - 23, 110 - 23
+HYSTERESIS = 1.25
+LONG = 200  # decisions: `adaptive` leaves a spread alone for 64 that once did not pay
+RATE, TIMER_S = 300, 0.002  # of algorithm 1; the time as in fills.cpp
+# Sets are not equally full, workers meet after each round, and the kernel has lines of its own.
+NOISE = 0.05
+
+Line = dict[str, Any]
+
+
+def run(guest: Guest, approach: str, *phases: str) -> tuple[list[Line], list[Line]]:
+    """All decisions, and what the second half of each phase has counted."""
+    argv = [program("runtime-fills-guest"), approach, str(WORKERS), *phases]
+    done = guest.run(argv, timeout_s=240)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout, file=sys.stderr)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return [line for line in lines if "to" in line], [line for line in lines if "work" in line]
+
+
+def judge_fills(end: Line) -> None:
+    """By arithmetic; a line that no chiplet has at the moment comes from memory."""
+    machine = topology.load(SMALL)
+    memory = end["memory_local"] + end["memory_remote"]
+    others = end["remote_chiplet"] + end["remote_node"]
+    lines = end["local_chiplet"] + others + memory
+    if end["work"] == "private":
+        fits = machine.l3_kib * end["spread"] >= PRIVATE_KIB * WORKERS
+        assert lines == pytest.approx(end["things"], rel=NOISE), end
+        # Of two whose sets do not fit, one may run ahead, and reads its own so often that it stays.
+        least = 1 if fits else 1 / 2
+        assert (end["local_chiplet"] if fits else memory) > (least - NOISE) * lines, end
+    else:
+        room = (machine.l3_kib + machine.l2_kib) / SHARED_KIB
+        assert end["local_chiplet"] == pytest.approx(room * lines, abs=NOISE * lines), end
+        assert memory < ((1 - room) ** end["spread"] + NOISE) * lines, end
+
+
+def judgements(decisions: list[Line]) -> Iterator[tuple[Line, list[Line]]]:
+    """Those of `adaptive`, each with the samples that it is of."""
+    samples: list[Line] = []
+    for line in decisions:
+        samples = [] if line["reason"] == "settles" else [*samples, line]
+        if line["reason"] not in ("settles", "measures"):
+            yield line, samples
+            samples = []
+
+
+def judge_adaptive(decisions: list[Line]) -> None:
+    for judgement, samples in judgements(decisions):
+        memory = MEMORY_NS * sum(sample["memory"] for sample in samples)
+        others = sum(
+            CHIPLET_NS * sample["other_chiplets"] + NODE_NS * sample["other_nodes"]
+            for sample in samples
+        )
+        if judgement["reason"].startswith("spreads"):
+            assert judgement["to"] == judgement["spread"] + 1, judgement
+            assert memory >= HYSTERESIS * others, (judgement, samples)
+        if judgement["reason"].startswith("compacts"):
+            assert judgement["to"] == judgement["spread"] - 1, judgement
+            assert others >= HYSTERESIS * memory, (judgement, samples)
+
+
+def judge_printed(decisions: list[Line], least: int, most: int) -> None:
+    """Algorithm 1."""
+    fills = elapsed_s = 0.0
+    for line in decisions:
+        fills += line["other_chiplets"] + line["other_nodes"]
+        elapsed_s += line["simulated_s"]
+        wanted = line["spread"]
+        if not line["reason"].startswith("before SCHEDULER_TIMER"):
+            assert elapsed_s > TIMER_S * (1 - 1e-4), line  # printed with six digits
+            wanted += 1 if fills * TIMER_S / elapsed_s >= RATE else -1
+            fills = elapsed_s = 0
+        assert elapsed_s < TIMER_S * (1 + 1e-4), line
+        assert line["to"] == min(max(wanted, least), most), line
+
+
+@pytest.mark.parametrize("guest", [SMALL + ":simulated-10000"], indirect=True, ids=["small_caches"])
+def test_the_controller_follows_simulated_fills(guest: Guest) -> None:
+    decisions, ends = run(
+        guest, "adaptive", f"shared:{SHARED_KIB}:{LONG}", f"private:{PRIVATE_KIB}:60"
+    )
+    for end in ends:
+        judge_fills(end)
+    judge_adaptive(decisions)
+    # All read the same, which spreading brings no nearer; then each wants an L3 of its own.
+    assert [end["spread"] for end in ends] == [2, 4]
+
+
+@pytest.mark.parametrize("guest", [SMALL + ":simulated-10000"], indirect=True, ids=["small_caches"])
+def test_who_may_not_read_the_board_is_said(guest: Guest) -> None:
+    argv = ["setpriv", "--reuid=65534", program("runtime-fills-guest"), "adaptive", "2", "sum:64:1"]
+    done = guest.run(argv, timeout_s=60)
+    assert done.returncode == 2
+    said = (
+        r"fills: n/a \(simulated caches: /sys/bus/pci/devices/[^/]*/resource2: Permission denied\)"
+    )
+    assert re.fullmatch(f"runtime-fills-guest: {said}; run as root\n", done.stderr), done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("guest", [SMALL + ":simulated-10000"], indirect=True, ids=["small_caches"])
+def test_each_approach_decides_by_its_own_rule(guest: Guest) -> None:
+    shared, private = f"shared:{SHARED_KIB}:40", f"private:{PRIVATE_KIB}:60"
+    for approach, spreads in (("static-local", [2, 2]), ("static-distributed", [4, 4])):
+        _, ends = run(guest, approach, shared, private)
+        for end in ends:
+            judge_fills(end)
+        assert [end["spread"] for end in ends] == spreads
+
+    decisions, ends = run(guest, "arcas-2025", shared, private)
+    judge_fills(ends[0])
+    judge_printed(decisions, 2, 4)
+    # It spreads what is shared, which gains nothing, and takes back room that is needed. The way
+    # back is itself many fills from the chiplets that were left, so it spreads again.
+    assert ends[0]["spread"] == 4
+    assert any(line["to"] < line["spread"] for line in decisions), decisions
+
+    decisions, ends = run(guest, "adaptive", private, f"shared:{SHARED_KIB}:{LONG}")
+    for end in ends:
+        judge_fills(end)
+    judge_adaptive(decisions)
+    assert [end["spread"] for end in ends] == [4, 2]
