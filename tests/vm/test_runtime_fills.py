@@ -18,6 +18,8 @@ import pytest
 
 from atoll.guest import topology
 from atoll.guest.guest import Guest
+from atoll.schema.base import parse
+from atoll.schema.duckdb_profile import DuckDBProfile
 from tests.vm.native import program
 
 SMALL = str(Path(__file__).parent / "small_caches.toml")
@@ -32,6 +34,10 @@ LONG = 200  # decisions: `adaptive` leaves a spread alone for 64 that once did n
 RATE, TIMER_S = 300, 0.002  # of algorithm 1; the time as in fills.cpp
 # Sets are not equally full, workers meet after each round, and the kernel has lines of its own.
 NOISE = 0.05
+# The table that is built has more than an L3 of these. A run takes most of a simulated second.
+QUERY = """select count(*)
+from (select range as id from range(150000)) build
+join (select (range * 7919) % 150000 as id from range(3000000)) probe using (id)"""
 
 Line = dict[str, Any]
 
@@ -150,3 +156,21 @@ def test_each_approach_decides_by_its_own_rule(guest: Guest) -> None:
         judge_fills(end)
     judge_adaptive(decisions)
     assert [end["spread"] for end in ends] == [4, 2]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("guest", [SMALL + ":simulated-10000"], indirect=True, ids=["small_caches"])
+def test_duckdb_is_steered_by_simulated_fills(guest: Guest, root: Path) -> None:
+    argv = [sys.executable, "-m", "tests.vm.inside.duckdb_fills", str(WORKERS), "2", QUERY]
+    done = guest.run(argv, timeout_s=600, cwd=str(root))
+    assert done.returncode == 0, done.stderr
+    profile = parse(DuckDBProfile, done.stdout, where="stdout")
+    assert profile.runtime.fills_source == "simulated"
+    assert profile.runtime.remarks[0].startswith("fills: simulated")
+    first, *later = profile.queries
+    assert first.reason == "first run: as wide as possible"
+    for query in later:
+        assert query.fills is not None
+        assert (query.fills.memory_local or 0) + (query.fills.local_chiplet or 0) > 0, query
+    # Only an approach that has fills speaks of them.
+    assert any("of busy time" in change.reason for change in profile.spreads), profile.spreads
