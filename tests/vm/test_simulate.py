@@ -33,7 +33,7 @@ def test_a_commands_fills_are_those_of_arithmetic(
 @pytest.mark.long
 def test_an_instance_a_chiplet_gets_less_from_other_chiplets(tmp_path: Path) -> None:
     output = tmp_path / "s.jsonl"
-    argv = ["duckdb", "--policies", "wim,wicp", "--queries", "1,6", "--streams", "4"]
+    argv = ["duckdb", "--policies", "wim,wicp", "--queries", "1,6"]
     assert run(["simulate", *argv, "-o", str(output)]) == 0
     results = read_results(output)
     assert any("2 x AMD EPYC 7713" in note for note in results.header.notes)
