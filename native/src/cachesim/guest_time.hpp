@@ -21,15 +21,23 @@ class GuestTime {
   std::int64_t at(std::int64_t host, std::uint64_t cycles, std::uint64_t mhz, bool running) {
     const std::lock_guard lock(mutex_);
     const auto simulated = static_cast<std::int64_t>(cycles * 1000 / mhz);
-    now_ += std::max<std::int64_t>(running ? simulated - simulated_ : host - host_, 0);
+    if (simulated > simulated_ || !running) moved_ = host;
+    const bool stands = !running || host - moved_ > kLongest;
+    now_ += std::max<std::int64_t>(stands ? host - host_ : simulated - simulated_, 0);
     host_ = std::max(host_, host);
     simulated_ = std::max(simulated_, simulated);
     return now_;
   }
 
+  // Of the host, in which a CPU that runs gets on. A CPU that is thought to run and does not would
+  // wait for a timer, and the timer for it.
+  static constexpr std::int64_t kLongest = 100'000'000;
+
  private:
   std::mutex mutex_;
-  std::int64_t host_ = 0, simulated_ = 0, now_ = 0;  // the first call is before anything runs
+  // The first call is before anything runs.
+  std::int64_t host_ = 0, simulated_ = 0, now_ = 0;
+  std::int64_t moved_ = 0;  // the host's time when CPUs last got on
 };
 
 }  // namespace atl::cachesim

@@ -36,6 +36,22 @@ TEST(GuestTime, NeverGoesBack) {
   EXPECT_EQ(time.at(800 * kMs, 2'000'000, kMhz, false), late);
 }
 
+TEST(GuestTime, DoesNotStandStillWhenNoCpuGetsOn) {
+  GuestTime time;
+  time.at(700 * kMs, 0, 1, false);
+  const std::int64_t ran = time.at(710 * kMs, 2'000'000, kMhz, true);
+  std::int64_t host = 710 * kMs;
+  while (host < 710 * kMs + GuestTime::kLongest) {
+    host += 10 * kMs;
+    EXPECT_EQ(time.at(host, 2'000'000, kMhz, true), ran);
+  }
+  EXPECT_EQ(time.at(host + 10 * kMs, 2'000'000, kMhz, true), ran + 10 * kMs);
+  EXPECT_EQ(time.at(host + 30 * kMs, 2'000'000, kMhz, true), ran + 30 * kMs);
+  // From where CPUs get on, their cycles count again.
+  EXPECT_EQ(time.at(host + 90 * kMs, 4'000'000, kMhz, true), ran + 31 * kMs);
+  EXPECT_EQ(time.at(host + 100 * kMs, 4'000'000, kMhz, true), ran + 31 * kMs);
+}
+
 TEST(GuestTime, OfManyThreadsAddsUpOnce) {
   GuestTime time;
   std::vector<std::thread> threads;
