@@ -10,7 +10,6 @@ import hashlib
 import lzma
 import os
 import re
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from atoll.install.client import runner
 from atoll.install.debian import Order, fetch
 from atoll.install.parts import MANIFEST
 from atoll.install.progress import Lines
+from atoll.store.files import write_atomic
 from atoll.store.paths import cache_dir
 
 INSIDE = Path(__file__).resolve().parent / "inside"
@@ -67,8 +67,9 @@ def ensure() -> Image:
     kernel = ("linux-image-amd64", "busybox-static")
     _fetch(debian, Order(kernel, SUITE, depending="linux-image-*"))
     kernels = sorted(debian.glob("boot/vmlinuz-*"))
-    if not kernels:
-        raise NoImage(f"{debian}: holds no kernel; remove it and try again")
+    if not (kernels and (debian / "bin/busybox").is_file()):
+        lost = "busybox" if kernels else "kernel"
+        raise NoImage(f"{debian}: holds no {lost}; remove it and try again")
     return Image(qemu, kernels[-1], _initrd(cache, debian, kernels[-1]))
 
 
@@ -101,9 +102,7 @@ def _initrd(cache: Path, debian: Path, kernel: Path) -> Path:
             modules = initramfs.read_modules(debian / "lib/modules" / version)
         except (KeyError, lzma.LZMAError) as fault:
             raise NoImage(f"{debian}: module {fault}; remove it and try again") from None
-        with tempfile.NamedTemporaryFile(dir=cache, prefix=".initrd.", delete=False) as file:
-            file.write(initramfs.build(busybox, init, modules))
-        os.replace(file.name, path)
+        write_atomic(path, initramfs.build(busybox, init, modules), mode=0o600)
     return path
 
 

@@ -57,6 +57,8 @@ class Qemu:
         except TopologyRefused as fault:
             raise TopologyRefused(f"{topology.name}: {fault}") from None
         table = machine.madt(topology)
+        # It may have to be built. Until the keeper runs, kill -9 would leave the folder behind.
+        plugin = native.plugin() if quantum else ""
         # 0700: what root in the guest writes is the caller's own business.
         self._folder = Path(tempfile.mkdtemp(prefix="atoll-guest-"))
         self._port, theirs = socket.socketpair()
@@ -71,7 +73,7 @@ class Qemu:
                 initrd.write_bytes(first + booted.initrd.read_bytes())
                 kernel = kernel_arguments(_tsc_khz(), simulated=bool(quantum))
                 argv = [
-                    *booted.qemu_argv(native.plugin() if quantum else ""),
+                    *booted.qemu_argv(plugin),
                     *machine.arguments(topology, lacking, simulated.HIDDEN if quantum else ()),
                     *("-accel", "tcg,thread=multi,tb-size=256"),
                     *("-chardev", f"file,id=console,path={_quoted(self._folder / 'console')}"),

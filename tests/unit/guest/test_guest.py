@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from atoll.errors import AtollError, GuestFailed
 from atoll.guest import guest as room
-from atoll.guest import image, topology
+from atoll.guest import image, native, qemu, topology
 from atoll.guest.guest import BootFailed, Guest
 from atoll.guest.qemu import GuestDied
 
@@ -78,3 +79,19 @@ def test_how_a_boot_ended_is_one_line(
     assert fault.value.exit_code == code
     assert str(fault.value).startswith(line) and "\n" not in str(fault.value)
     assert not isinstance(fault.value, GuestFailed) or fault.value.console == end[1]
+
+
+def test_no_folder_is_there_while_the_plugin_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def built() -> str:
+        assert not list(tmp_path.iterdir())  # kill -9 now would leave it behind
+        raise image.NoImage("not built")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(image, "lacking", lambda *_: [])
+    monkeypatch.setattr(native, "plugin", built)
+    initrd = tmp_path.with_name("initrd")
+    initrd.touch()
+    with pytest.raises(image.NoImage, match="not built"):
+        qemu.Qemu(topology.load("milan2"), image.Image(Path(), Path(), initrd), [], 1000)

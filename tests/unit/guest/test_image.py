@@ -54,6 +54,16 @@ def test_packages_unpacked_by_hand_will_do_but_want_a_kernel(cache: Path) -> Non
         image.ensure()
 
 
+def test_a_cache_that_lost_a_file_is_to_be_removed(cache: Path) -> None:
+    for name in ("qemu", "kernel"):
+        (cache / name).mkdir(parents=True)
+        (cache / name / ".fetch_deb.json").write_text("{}")
+    (cache / "kernel/boot").mkdir()
+    (cache / "kernel/boot/vmlinuz-6").touch()
+    with pytest.raises(NoImage, match=r"kernel: holds no busybox; remove it and try again$"):
+        image.ensure()
+
+
 def played(folder: Path, script: str) -> Image:
     """An image whose QEMU is this script."""
     program = folder / QEMU
