@@ -144,7 +144,7 @@ def refuse_unwritable(output: str) -> None:
     """Raises UsageError or NotPermitted now, not after minutes of measuring."""
     path = Path(output)
     if output == "-":
-        raise UsageError("-o -: name a file; --json prints the profile")
+        raise UsageError("-o -: name a file; --json prints on stdout")
     if path.is_dir():
         raise UsageError(f"{output}: is a folder; name a file")
     if not path.parent.is_dir():

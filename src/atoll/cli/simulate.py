@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -15,6 +16,7 @@ from click.core import ParameterSource
 from atoll.bench.analysis import summarise
 from atoll.bench.results import read_results, require_output
 from atoll.cli.bench import command as bench_command
+from atoll.cli.measure import refuse_unwritable
 from atoll.cli.measuring import is_named
 from atoll.cli.options import FiniteRange, Span
 from atoll.cli.terminal import show
@@ -166,13 +168,15 @@ def command(
         raise UsageError("give either engines or plans to deploy, or a command behind --")
     if argv and (surplus := _typed(ctx, {*_NAMES, "blocks", "scale_factor"})):
         raise UsageError(f"{surplus[0].opts[0]}: is for an engine; leave it out, or name an engine")
-    topology = _machine(source, cpus, cache_scale)
+    topology = _machine(ctx, source, cpus, cache_scale)
     if profile is not None:
         topology = with_latencies(topology, read(profile))
     if scale_factor is None and is_named(suite):
         scale_factor = _SCALE_FACTOR
     if targets and output is not None:
         require_output(output, resume=False, scale_factor=scale_factor)
+    elif output is not None:
+        refuse_unwritable(str(output))
     with terminate_is_interrupt():
         if targets:
             with preparation() as say:
@@ -184,17 +188,19 @@ def command(
             path = output or _new_path(topology)
             size = [] if scale_factor is None else ["--sf", str(scale_factor)]
             bench = ["--blocks", str(blocks), *size, *_words(ctx)]
-            status = guest.bench(
-                targets,
-                bench,
-                path,
-                about=topology.about,
-                command=shlex.join(["atoll", *sys.argv[1:]]),
-                timeout_s=timeout_s,
-            )
+            try:
+                status = guest.bench(
+                    targets,
+                    bench,
+                    path,
+                    about=topology.about,
+                    command=shlex.join(["atoll", *sys.argv[1:]]),
+                    timeout_s=timeout_s,
+                )
+            finally:
+                if output is None and path.exists():
+                    print(f"results: {path}", file=sys.stderr)
     if path.exists():  # else the guest's bench has said why
-        if output is None:
-            print(f"results: {path}", file=sys.stderr)
         summary = summarise(read_results(path))
         if as_json:
             print(summary.model_dump_json(indent=2))
@@ -206,10 +212,16 @@ def command(
 command.params.extend(_OF_BENCH)
 
 
-def _machine(source: str, cpus: int, cache_scale: float) -> Topology:
-    """A machine by its name, or a topology file. Raises TopologyRefused."""
-    if source in machines.names():
+def _machine(ctx: click.Context, source: str, cpus: int, cache_scale: float) -> Topology:
+    """A machine by its name, or a topology file. Raises UsageError."""
+    is_file = source in topologies.names() or os.path.exists(source)
+    if source in machines.names() or not is_file:
         return machines.load(source, cpus, cache_scale)
+    if surplus := _typed(ctx, {"cpus", "cache_scale"}):
+        raise UsageError(
+            f"{surplus[0].opts[0]}: leave it out, or change the topology file {source}; it scales "
+            "machines that have a name"
+        )
     return topologies.load(source)
 
 

@@ -38,7 +38,7 @@ def text(name: str, cpus: int = CPUS, cache_scale: float = 1) -> str:
     """The topology file. Raises TopologyRefused."""
     machine = catalog.read()["machine"].get(name)
     if machine is None:
-        raise TopologyRefused(f"{name}: no such machine; there are {', '.join(names())}")
+        raise TopologyRefused(f"{name}: no such machine or file; there are {', '.join(names())}")
     if not 0 < cache_scale <= 1:
         raise TopologyRefused("cache_scale: wants a number above 0, at most 1")
     cpu = catalog.cpus()[machine["cpu"]]

@@ -214,7 +214,7 @@ def _checked(keys: _Keys, name: str) -> Topology:
             part.isalnum() for part in value.replace("_", "-").split("-")
         )
 
-    about = keys.word("about", "", text, "one line of at most 200 characters")
+    about = keys.word("about", "", text, "one line of at most 200 characters") or _line(name)
     cpu = keys.word("cpu", "EPYC-Milan", model, "the name of a CPU model of QEMU (EPYC-Milan)")
     caches = keys.word("caches", "", text, "the name of a CPU of the catalog")
     l2_kib = keys.number("l2_kib", 0, 0, MAX_CACHE_KIB)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from atoll.cli import run, simulate
+from atoll.errors import GuestFailed
 from atoll.guest.topology import Topology
 from tests.parts.faults import check_complaint
 from tests.parts.fills import counts, row
@@ -25,8 +26,11 @@ class FakeBooted:
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    def bench(self, targets: Sequence[str], options: Sequence[str], *_: Any, **__: Any) -> int:
+    def bench(self, targets: Sequence[str], options: Sequence[str], output: Path, **_: Any) -> int:
         self.asked.append((list(targets), list(options)))
+        if "--product" in options:
+            output.write_text("cut off")
+            raise GuestFailed("died")
         return 5
 
     def count(self, command: Sequence[str], *_: Any, **__: Any) -> Any:
@@ -60,6 +64,24 @@ def test_options_of_the_bench_are_handed_on_as_given(guest: FakeBooted) -> None:
     assert "--streams" not in options
 
 
+def test_a_guest_that_dies_leaves_results_and_says_where(
+    guest: FakeBooted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert run(["simulate", "duckdb", "--product"]) == 97
+    (results,) = tmp_path.rglob("*.jsonl")
+    assert capsys.readouterr().err.endswith(f"results: {results}\natoll: died\n")
+
+
+def test_a_machine_without_a_word_about_it_has_its_name(
+    guest: FakeBooted, tmp_path: Path, capsys: Capture
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text("packages = 1\ncores = 2\nmemory_mib = 1024\n")
+    assert run(["simulate", "--machine", str(mine), "--", "ls"]) == 3
+    assert capsys.readouterr().err == "simulated machine: mine\n"
+
+
 def test_a_command_gives_its_status_and_its_counts(
     guest: FakeBooted, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -86,7 +108,16 @@ def test_a_profile_gives_the_machine_its_latencies(
         (["duckdb", "--", "ls"], {"what": "engines or plans"}),
         (["--policies", "wim", "--", "ls"], {"option": "--policies"}),
         (["--sf", "1", "--", "ls"], {"option": "--sf"}),
-        (["--machine", "nothing", "--", "ls"], {"machine": "nothing"}),
+        (
+            ["--machine", "epyc-7713", "--", "ls"],
+            {"machine": "epyc-7713", "one": "xeon-8480x2-snc4"},
+        ),
+        (["--machine", "smt", "--cpus", "32", "--", "ls"], {"option": "--cpus", "machine": "smt"}),
+        (
+            ["--machine", "smt", "--cache-scale", "1", "--", "ls"],
+            {"option": "--cache-scale", "machine": "smt"},
+        ),
+        (["-o", "/nonexistent/fills.json", "--", "ls"], {"path": "/nonexistent/fills.json"}),
         (["--profile", "/nonexistent", "--", "ls"], {"path": "/nonexistent"}),
         (["no-engine"], {"engine": "no-engine"}),
         (["duckdb", "--suite", "nothing"], {"suite": "nothing"}),

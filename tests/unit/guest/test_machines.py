@@ -84,7 +84,7 @@ def test_about_says_how_it_was_scaled() -> None:
 @pytest.mark.parametrize(
     ("name", "cpus", "scale", "said"),
     [
-        ("epyc", 16, 1, r"epyc: no such machine; there are epyc-7713x2, "),
+        ("epyc", 16, 1, r"epyc: no such machine or file; there are epyc-7713x2, "),
         ("xeon-8480x2-snc4", 8, 1, r"cpus: xeon-8480x2-snc4 can have 16, 24, 32, 40, 48, 56, 64$"),
         ("graviton3", 128, 1, r"cpus: graviton3 can have 2, 3, "),
         ("graviton3", 16, 1e-4, r"cache_scale: leaves 0.819 KiB of L3, and the least .* is 64$"),
