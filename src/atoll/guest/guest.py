@@ -153,9 +153,7 @@ class Guest:
         out, err = (self.output(number, kind).read_all() for kind in ("out", "err"))
         if status is None:
             raise CommandTimedOut(argv[0], timeout_s, out)
-        said = err.decode(errors="replace")
-        if status == SIGKILLED:
-            said += "".join(f"{line}\n" for line in self.out_of_memory()[killed:])
+        said = err.decode(errors="replace") + self._why_killed(status, killed)
         return Finished(status, out.decode(errors="replace"), said)
 
     def follow(
@@ -168,7 +166,7 @@ class Guest:
         env: Mapping[str, str] | None = None,
     ) -> int:
         """As `run`, in the host's folder; what the command prints is passed on as it comes."""
-        deadline = time.monotonic() + timeout_s
+        deadline, killed = time.monotonic() + timeout_s, len(self.out_of_memory())
         number = self.start(argv, env=env)
         streams = [(self.output(number, "out"), out), (self.output(number, "err"), err)]
         status = None
@@ -184,6 +182,8 @@ class Guest:
                 stream.flush()
             if timed_out:
                 raise CommandTimedOut(argv[0], timeout_s, b"")
+        err.write(self._why_killed(status, killed).encode())
+        err.flush()
         return status
 
     def start(
@@ -242,6 +242,11 @@ class Guest:
     def out_of_memory(self) -> list[str]:
         """Each process that the OOM killer ended since the boot, in a line."""
         return self._qemu().out_of_memory()
+
+    def _why_killed(self, status: int, before: int) -> str:
+        """What the OOM killer ended since it had ended `before`; empty if nothing was killed."""
+        lines = self.out_of_memory()[before:] if status == SIGKILLED else []
+        return "".join(f"{line}\n" for line in lines)
 
     # ---- booting -----------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from atoll.errors import AtollError, GuestFailed
 from atoll.guest import guest as room
 from atoll.guest import image, native, qemu, topology
 from atoll.guest.guest import BootFailed, Guest
+from atoll.guest.output import MARK
 from atoll.guest.qemu import GuestDied
 
 
@@ -20,7 +22,7 @@ class Qemu:
     ends: list[tuple[str, str]]
 
     def __init__(self, *words: object) -> None:
-        self.share = Path()
+        self.share = self.jobs = Path()
         self._end = self.ends.pop(0) if self.ends else None
 
     def line(self, deadline: float) -> str:
@@ -79,6 +81,36 @@ def test_how_a_boot_ended_is_one_line(
     assert fault.value.exit_code == code
     assert str(fault.value).startswith(line) and "\n" not in str(fault.value)
     assert not isinstance(fault.value, GuestFailed) or fault.value.console == end[1]
+
+
+def test_a_command_killed_for_memory_says_so_as_it_is_followed(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Short(Qemu):
+        """Its memory runs out in the first command."""
+
+        def __init__(self, *words: object) -> None:
+            super().__init__(*words)
+            self.jobs = tmp_path
+            self._killed = ["earlier"]
+
+        def send(self, line: str) -> None:
+            self._killed.append("Out of memory: Killed process 7 (sort)")
+            for kind in ("out", "err"):
+                (tmp_path / f"1.{kind}").write_bytes(MARK)
+
+        def line(self, deadline: float) -> str:
+            return "done 1 137" if len(self._killed) > 1 else "ready"
+
+        def out_of_memory(self) -> list[str]:
+            return list(self._killed)
+
+    Qemu.ends = []
+    monkeypatch.setattr(room, "Qemu", Short)
+    guest.boot()
+    out, err = io.BytesIO(), io.BytesIO()
+    assert guest.follow(["sort"], out, err, timeout_s=60) == 137
+    assert err.getvalue() == b"Out of memory: Killed process 7 (sort)\n"
 
 
 def test_no_folder_is_there_while_the_plugin_is_built(
