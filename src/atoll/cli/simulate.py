@@ -23,6 +23,7 @@ from atoll.cli.terminal import show
 from atoll.errors import UsageError
 from atoll.guest import machines
 from atoll.guest import topology as topologies
+from atoll.guest.caches import describe
 from atoll.guest.measured import with_latencies
 from atoll.guest.simulated import QUANTUM_CYCLES
 from atoll.guest.topology import Topology
@@ -171,6 +172,7 @@ def command(
     topology = _machine(ctx, source, cpus, cache_scale)
     if profile is not None:
         topology = with_latencies(topology, read(profile))
+    describe(topology, quantum)  # refused now, not after minutes of making data
     if scale_factor is None and is_named(suite):
         scale_factor = _SCALE_FACTOR
     if targets and output is not None:

@@ -23,7 +23,14 @@ LINES_UNDER_WAY = 10
 
 
 def describe(topology: Topology, quantum: int) -> str:
-    """The description. Raises TopologyRefused if the caches of the topology's CPU are unknown."""
+    """The description. Raises TopologyRefused if such caches cannot be simulated."""
+    try:
+        return _described(topology, quantum)
+    except TopologyRefused as fault:
+        raise TopologyRefused(f"{topology.name}: {fault}") from None
+
+
+def _described(topology: Topology, quantum: int) -> str:
     name = topology.caches or topology.cpu
     cpu = catalog.cpus().get(name)
     if cpu is None:

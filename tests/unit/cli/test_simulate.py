@@ -128,3 +128,13 @@ def test_what_cannot_be_simulated_is_refused_before_a_boot(
 ) -> None:
     assert run(["simulate", *argv]) == 2
     check_complaint(capsys.readouterr().err, **named)
+
+
+def test_caches_that_cannot_be_simulated_are_refused_before_a_boot(
+    guest: FakeBooted, tmp_path: Path, capsys: Capture
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('packages = 1\ncores = 2\nmemory_mib = 1024\ncaches = "Zen9"\n')
+    assert run(["simulate", "duckdb", "--machine", str(mine)]) == 2
+    check_complaint(capsys.readouterr().err, machine="mine", cpu="Zen9")
+    assert not guest.asked
