@@ -40,7 +40,7 @@ class FillRow(Record):
 
 
 class FillCounts(Record):
-    """What all CPUs counted since counting began, or between two readings."""
+    """What all CPUs counted since the guest was started, or between two readings."""
 
     format: Literal["atoll/fills"] = "atoll/fills"
     version: Literal[1] = 1
