@@ -40,3 +40,8 @@ def user_id() -> int:
 def group_id() -> int:
     """The group that the kernel checks rights against."""
     return os.getegid()
+
+
+def group_ids() -> list[int]:
+    """The further groups that the kernel checks rights against."""
+    return os.getgroups()

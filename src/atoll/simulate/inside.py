@@ -25,11 +25,12 @@ def opening(user: int, group: int) -> list[str]:
     return ["/bin/sh", "-c", _OPENING, "sh", str(user), str(group), *folders]
 
 
-def as_user(argv: Sequence[str], user: int, group: int) -> list[str]:
+def as_user(argv: Sequence[str], user: int, group: int, groups: Sequence[int]) -> list[str]:
     """The command, with the rights that its caller has on this machine."""
     if user == 0:
         return list(argv)
-    return ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "--", *argv]
+    also = ",".join(map(str, groups or [group]))
+    return ["setpriv", f"--reuid={user}", f"--regid={group}", f"--groups={also}", "--", *argv]
 
 
 def environment(given: Mapping[str, str], tools: str) -> dict[str, str]:
@@ -40,7 +41,7 @@ def environment(given: Mapping[str, str], tools: str) -> dict[str, str]:
 
 def bench(targets: Sequence[str], options: Sequence[str], results: str) -> list[str]:
     return [
-        *(sys.executable, "-m", "atoll", "bench", *options),
+        *(sys.executable, "-P", "-m", "atoll", "bench", *options),
         *("-o", results, "--json", "--", *targets),
     ]
 

@@ -51,7 +51,7 @@ class Booted:
         results = self.guest.share / "results.jsonl"
         argv = inside.bench(targets, options, str(results))
         try:
-            argv = inside.as_user(argv, self.user, self.group)
+            argv = inside.as_user(argv, self.user, self.group, caller.group_ids())
             return self._follow(argv, io.BytesIO(), timeout_s)
         finally:
             if results.exists() and (written := results.read_bytes()):

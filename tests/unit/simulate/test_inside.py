@@ -23,10 +23,18 @@ def test_the_first_command_makes_folders_and_finishes_without_a_board(tmp_path: 
 
 
 def test_a_caller_keeps_its_rights() -> None:
-    assert inside.as_user(["true"], 0, 0) == ["true"]
-    *words, dashes, command = inside.as_user(["true"], 1000, 1001)
+    assert inside.as_user(["true"], 0, 0, [0]) == ["true"]
+    *words, dashes, command = inside.as_user(["true"], 1000, 1001, [7, 1001])
     assert (dashes, command) == ("--", "true")
-    assert {"--reuid=1000", "--regid=1001", "--clear-groups"} <= set(words)
+    assert {"--reuid=1000", "--regid=1001", "--groups=7,1001"} <= set(words)
+    assert "--groups=1001" in inside.as_user(["true"], 1000, 1001, [])
+
+
+def test_the_callers_folder_is_not_where_the_bench_looks_for_its_code(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise SystemExit('not meant')")
+    argv = [*inside.bench([], [], "r")[:-4], "--help"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("Usage:"), done.stderr
 
 
 def test_the_guest_has_its_own_deployments_and_finds_the_tools() -> None:
