@@ -126,7 +126,7 @@ class _WithCommand(click.Command):
     type=Span(),
     default="1h",
     show_default=True,
-    help="After which the guest is ended.",
+    help="End the guest if the bench or CMD is not over by then.",
 )
 @click.option(
     "-o",

@@ -27,8 +27,8 @@ def prepare(
     names = {read_plan(one).engine if is_plan_file(one) else one for one in targets}
     engines = {name: registry.get(name) for name in sorted(names)}
     installations = {name: located(engine, host) for name, engine in engines.items()}
-    # Data of the user's own has no scale factor.
-    data = suites.get(suite).ensure_data(scale_factor or 1.0, host=host, progress=progress).data
+    size = 1.0 if scale_factor is None else scale_factor  # data of the user's own has none
+    data = suites.get(suite).ensure_data(size, host=host, progress=progress).data
     for name, engine in engines.items():
         if isinstance(engine, LoadingEngine):
             engine.load(data, installations[name], host=host, progress=progress)
