@@ -103,6 +103,7 @@ void Clock::let_go() {
 void Clock::stop() {
   nobody_waits_.store(false);
   for (Cpu& cpu : cpus_) cpu.running.store(false);
+  begun_.store(cycles() / quantum_);
 }
 
 }  // namespace atl::cachesim

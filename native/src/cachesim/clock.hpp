@@ -29,7 +29,8 @@ class Clock {
   void idle(unsigned cpu);
   void resume(unsigned cpu);
 
-  // Nobody waits any longer, until `stop`: all CPUs are idle then. None may be inside `stop`.
+  // Nobody waits any longer, until `stop`: all CPUs are idle then, and continue where the furthest
+  // was. None may be inside `stop`.
   void let_go();
   void stop();
 

@@ -87,6 +87,19 @@ TEST(Clock, ACpuThatComesBackContinuesAtTheOthersTime) {
   EXPECT_EQ(clock.cycles(1), 50 * kQuantum);
 }
 
+// Else the guest's time, which is the furthest's, stands still until the others have come to it.
+TEST(Clock, AfterAStopAllContinueWhereTheFurthestWas) {
+  Clock clock(2, kQuantum, kForever);
+  clock.resume(0);
+  clock.resume(1);
+  clock.let_go();
+  EXPECT_TRUE(clock.spend(0, 50 * kQuantum + 7));
+  clock.stop();
+  clock.resume(1);
+  EXPECT_EQ(clock.cycles(1), 50 * kQuantum);
+  EXPECT_EQ(clock.slowest(), 50 * kQuantum);
+}
+
 TEST(Clock, ACpuWaitsForAStuckOneOnlySoLong) {
   Clock clock(2, kQuantum, 1000us);
   clock.resume(0);
