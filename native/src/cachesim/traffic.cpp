@@ -84,9 +84,10 @@ void Traffic::report(unsigned cpu, std::uint64_t* const (&rows)[kModes], std::ui
     mine.lines[way(package_of_node_[node], own)] += lines;
     mine.lines[way(own, package_of_node_[node])] += written;
   }
-  // Relaxed: who settles has read this CPU's time of the clock, which it published since.
+  // Relaxed: who settles has read this CPU's time of the clock, which it published since. Not whole
+  // numbers, whose squares overflow if the guest writes to its rows.
   for (std::size_t at = 0; at < resources_.size(); ++at) {
-    const std::uint64_t lines = mine.lines[at];
+    const auto lines = static_cast<double>(mine.lines[at]);
     if (lines == 0) continue;
     resources_[at].lines.fetch_add(lines, std::memory_order_relaxed);
     resources_[at].squares.fetch_add(lines * lines, std::memory_order_relaxed);
@@ -105,8 +106,8 @@ void Traffic::settle(std::uint64_t now) {
   const auto cycles = static_cast<double>((ended - settled) * window_);
   for (std::size_t at = 0; at < resources_.size(); ++at) {
     Resource& one = resources_[at];
-    const auto lines = static_cast<double>(one.lines.exchange(0, std::memory_order_relaxed));
-    const auto squares = static_cast<double>(one.squares.exchange(0, std::memory_order_relaxed));
+    const double lines = one.lines.exchange(0, std::memory_order_relaxed);
+    const double squares = one.squares.exchange(0, std::memory_order_relaxed);
     if (one.service == 0) continue;
     const double busy = lines * one.service / cycles;
     const double wait = next_wait(one.wait.load(std::memory_order_relaxed), one.service, busy,
@@ -118,6 +119,8 @@ void Traffic::settle(std::uint64_t now) {
 
 void Traffic::clear() {
   for (std::size_t at = 0; at < resources_.size(); ++at) {
+    resources_[at].lines.store(0, std::memory_order_relaxed);
+    resources_[at].squares.store(0, std::memory_order_relaxed);
     resources_[at].wait.store(0, std::memory_order_relaxed);
     waits_[at].store(0, std::memory_order_relaxed);
   }

@@ -58,13 +58,13 @@ class Traffic {
   // All running CPUs have come to `now` and have reported. For any thread.
   void settle(std::uint64_t now);
 
-  // Nothing is busy.
+  // Nothing is busy, and what was reported is forgotten. No report may be under way.
   void clear();
 
  private:
   struct alignas(64) Resource {
-    double service = 0;                               // cycles for a line; 0: no limit
-    std::atomic<std::uint64_t> lines{0}, squares{0};  // of the window's reports
+    double service = 0;                        // cycles for a line; 0: no limit
+    std::atomic<double> lines{0}, squares{0};  // of the window's reports
     std::atomic<double> wait{0};
   };
   struct alignas(64) Cpu {

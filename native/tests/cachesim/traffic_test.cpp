@@ -191,6 +191,35 @@ TEST(CachesimTraffic, TheWaitEndsWithTheLoad) {
   EXPECT_EQ(streams.run({0}, 0, 20).wait, 0);
 }
 
+// CPU 0 says that it got this number of lines of node 0 in a window, whatever it was.
+void report(Traffic& traffic, std::uint64_t lines, std::uint64_t window) {
+  std::uint64_t row[kColumns] = {}, none[kColumns] = {};
+  row[kFromMemory] = lines;
+  std::uint64_t* const rows[] = {row, none};
+  traffic.report(0, rows, window * kWindow);
+}
+
+TEST(CachesimTraffic, WhatIsReportedBeforeAClearIsForgotten) {
+  Traffic traffic(machine_with(taking("link", 50)));
+  report(traffic, kWindow, 1);
+  traffic.clear();
+  traffic.settle(kWindow);
+  EXPECT_EQ(traffic.wait_from_memory(0, 0), 0U);
+}
+
+// The guest may write to the rows. The square of 2^32 has 65 bits.
+TEST(CachesimTraffic, NoNumberOfARowBreaksTheWaits) {
+  for (const std::uint64_t lines : {std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
+    Traffic traffic(machine_with(taking("link", 50)));
+    report(traffic, lines, 1);
+    traffic.settle(kWindow);
+    EXPECT_EQ(traffic.wait_from_memory(0, 0), 50U) << lines;
+    report(traffic, lines + kWindow, 2);  // fifty times too many
+    traffic.settle(2 * kWindow);
+    EXPECT_EQ(traffic.wait_from_memory(0, 0), 99U) << lines;
+  }
+}
+
 // Thinking for random times, as an exact queue has it.
 TEST(CachesimTraffic, WaitsAreNearlyThoseOfAQueue) {
   for (const double load : {0.2, 0.5, 0.8, 1.0, 1.3, 2.0}) {
