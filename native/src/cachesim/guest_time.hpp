@@ -22,8 +22,11 @@ class GuestTime {
     const std::lock_guard lock(mutex_);
     const auto simulated = static_cast<std::int64_t>(cycles * 1000 / mhz);
     if (simulated > simulated_ || !running) moved_ = host;
-    const bool stands = !running || host - moved_ > kLongest;
-    now_ += std::max<std::int64_t>(stands ? host - host_ : simulated - simulated_, 0);
+    const bool stands = running && host - moved_ > kLongest;
+    const std::int64_t of_host = std::max<std::int64_t>(host - host_, 0);
+    const std::int64_t of_cycles = std::max<std::int64_t>(simulated - simulated_ - given_, 0);
+    now_ += running && !stands ? of_cycles : of_host;
+    given_ = stands ? given_ + of_host : simulated > simulated_ ? 0 : given_;
     host_ = std::max(host_, host);
     simulated_ = std::max(simulated_, simulated);
     return now_;
@@ -38,6 +41,7 @@ class GuestTime {
   // The first call is before anything runs.
   std::int64_t host_ = 0, simulated_ = 0, now_ = 0;
   std::int64_t moved_ = 0;  // the host's time when CPUs last got on
+  std::int64_t given_ = 0;  // time that went by without them since then
 };
 
 }  // namespace atl::cachesim
