@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -21,6 +22,18 @@
 namespace atl::cachesim {
 
 inline constexpr const char* kPciDevices = "/sys/bus/pci/devices";
+
+// Whether places have numbers that a board can have. Any program that may count can write to them.
+inline bool is_sound(const Board& board) {
+  const auto below = [](std::uint32_t bound) {
+    return [bound](std::uint8_t number) { return number < bound; };
+  };
+  return board.cpus <= kMostCpus && board.chiplets <= kMostChiplets && board.nodes <= kMostNodes &&
+         std::all_of(board.chiplet_of_cpu, board.chiplet_of_cpu + board.cpus,
+                     below(board.chiplets)) &&
+         std::all_of(board.node_of_chiplet, board.node_of_chiplet + board.chiplets,
+                     below(board.nodes));
+}
 
 // Null: there is none. Throws std::runtime_error of one line if there is one that this program
 // cannot use. `devices`: where the kernel shows the PCI devices.
@@ -52,9 +65,12 @@ inline Board* find_board(const std::filesystem::path& devices) {
     // Others use such devices too.
     Board& board = *static_cast<Board*>(at);
     if (std::memcmp(board.magic, Board::kMagic, sizeof board.magic) == 0) {
-      if (board.version == Board::kVersion) return &board;
-      throw std::runtime_error(memory + ": a board of version " + std::to_string(board.version) +
-                               "; this program knows " + std::to_string(Board::kVersion));
+      if (board.version != Board::kVersion) {
+        throw std::runtime_error(memory + ": a board of version " + std::to_string(board.version) +
+                                 "; this program knows " + std::to_string(Board::kVersion));
+      }
+      if (is_sound(board)) return &board;
+      throw std::runtime_error(memory + ": a program has written over the board; boot again");
     }
     munmap(at, Board::kBytes);
   }

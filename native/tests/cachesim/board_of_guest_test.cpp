@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "cachesim/parts.hpp"
 
 namespace atl::cachesim {
@@ -58,6 +60,24 @@ TEST_F(BoardOfGuest, AnotherVersionIsSaid) {
   add("0000:00:04.0", "0x1110", begun(99), Board::kBytes);
   EXPECT_EQ(fault(), (devices_ / "0000:00:04.0/resource2").string() +
                          ": a board of version 99; this program knows 2");
+}
+
+TEST_F(BoardOfGuest, NumbersThatNoMachineHasAreRefused) {
+  const auto refused = [this](const auto& write_over) {
+    const auto board = std::make_unique<Board>();
+    begin(*board, Built{}.machine());
+    write_over(*board);
+    add("0000:00:04.0", "0x1110",
+        std::string(reinterpret_cast<const char*>(board.get()), sizeof *board), Board::kBytes);
+    return fault() == (devices_ / "0000:00:04.0/resource2").string() +
+                          ": a program has written over the board; boot again";
+  };
+  EXPECT_FALSE(refused([](Board&) {}));
+  EXPECT_TRUE(refused([](Board& board) { board.cpus = ~0U; }));
+  EXPECT_TRUE(refused([](Board& board) { board.chiplets = kMostChiplets + 1; }));
+  EXPECT_TRUE(refused([](Board& board) { board.nodes = kMostNodes + 1; }));
+  EXPECT_TRUE(refused([](Board& board) { board.chiplet_of_cpu[7] = 4; }));
+  EXPECT_TRUE(refused([](Board& board) { board.node_of_chiplet[3] = 2; }));
 }
 
 TEST_F(BoardOfGuest, CountingEndsWithTheLastThatWantsIt) {
