@@ -39,7 +39,7 @@ PlainTeam::PlainTeam(int threads, std::span<const int> cpus) : threads_(threads)
 
 PlainTeam::~PlainTeam() { stop(); }
 
-std::size_t& PlainTeam::rank() {
+std::size_t& PlainTeam::own_rank() {
   thread_local std::size_t own = 0;
   return own;
 }
@@ -63,7 +63,7 @@ void PlainTeam::each(const std::function<void(std::size_t)>& work) {
 }
 
 void PlainTeam::serve(std::size_t own) {
-  rank() = own;
+  own_rank() = own;
   for (std::uint64_t seen = 0;;) {
     {
       std::unique_lock lock(mutex_);

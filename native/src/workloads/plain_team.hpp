@@ -47,10 +47,16 @@ class PlainTeam : public WatchedTeam {
 
   [[nodiscard]] int threads() const { return threads_; }
 
+  // The calling thread's number in its team.
+  static std::size_t rank() { return own_rank(); }
+
   template <class F>
   void run(F&& function) {
     function();
   }
+
+  // Calls work(rank) on all threads and waits for them.
+  void each(const std::function<void(std::size_t rank)>& work);
 
   template <class Body>
   void shares(std::size_t items, Body&& body) {
@@ -107,10 +113,7 @@ class PlainTeam : public WatchedTeam {
   };
 
  private:
-  // The calling thread's number in its team.
-  static std::size_t& rank();
-  // Calls work(rank) on all threads and waits for them.
-  void each(const std::function<void(std::size_t rank)>& work);
+  static std::size_t& own_rank();
   void serve(std::size_t own);
   void work_as(std::size_t own);
   void stop();

@@ -1,0 +1,129 @@
+// atoll-kernels: the workloads by which ARCAS ("Adaptive Runtime for Chiplet-Aware Scheduling",
+// section 5) is judged, on Atoll's runtime and on others.
+//
+//   atoll-kernels gups --table-mib 256 --scheduler atoll --workers 2
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/available.hpp"
+#include "options.hpp"
+#include "team.hpp"
+#include "workload.hpp"
+
+namespace atl::kernels {
+namespace {
+
+int cpus() {
+  constexpr int kMostCpus = 8192;
+  cpu_set_t* const set = CPU_ALLOC(kMostCpus);
+  int count = 1;
+  if (set != nullptr && sched_getaffinity(0, CPU_ALLOC_SIZE(kMostCpus), set) == 0) {
+    count = CPU_COUNT_S(CPU_ALLOC_SIZE(kMostCpus), set);
+  }
+  CPU_FREE(set);
+  return count;
+}
+
+std::string size(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / 0x1p30);
+  return text;
+}
+
+void require_memory(const Workload& workload, std::uint64_t needed) {
+  const std::uint64_t available = base::available_bytes();
+  if (needed <= available) return;
+  throw UsageFault(std::string(workload.name) + " needs " + size(needed) + " of memory, and " +
+                   size(available) + " are available; make its input smaller");
+}
+
+std::string run(const Options& options) {
+  const Workload& workload = *options.workload;
+  const std::uint64_t needed = workload.needed(options.settings);
+  require_memory(workload, needed);
+  const std::unique_ptr<Team> team = make_team(options.team);
+  Conditions conditions{.memory = {team->nodes(), options.arrays, options.pages},
+                        .runs = options.runs,
+                        .seed = options.seed};
+  Result result;
+  team->run([&] { result = workload.run(*team, options.settings, conditions); });
+
+  std::vector<double> sorted = conditions.seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
+  nlohmann::ordered_json made = {
+      {"format", "atoll/kernel"},
+      {"version", 1},
+      {"workload", workload.name},
+      {"scheduler", options.team.scheduler},
+      {"approach", nullptr},
+      {"workers", team->workers()},
+      {"arrays", name_of(options.arrays)},
+      {"pages", name_of(options.pages)},
+      {"seed", options.seed},
+      {"parameters", options.settings.all()},
+      {"make_s", conditions.make_s},
+      {"runs_s", conditions.seconds},
+      {"work", result.work},
+      {"unit", workload.unit},
+      {"per_s", result.work / median},
+      {"traffic_bytes", nullptr},
+      {"peak_bytes", base::number_after("/proc/self/status", "VmHWM:") * 1024},
+      {"figures", nlohmann::ordered_json::object()},
+  };
+  if (!options.team.approach.empty()) made["approach"] = options.team.approach;
+  if (result.traffic_bytes) made["traffic_bytes"] = *result.traffic_bytes;
+  for (const auto& [name, value] : result.figures) made["figures"][name] = value;
+  return made.dump() + "\n";
+}
+
+// Throws std::system_error if the text cannot be written, such as on a full disk.
+int say(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    throw std::system_error(errno, std::generic_category(), "standard output");
+  }
+  return 0;
+}
+
+int serve(int argc, char** argv) {
+  const Options options = parse_options(argc, argv, cpus());
+  switch (options.print) {
+    case Options::Print::kHelp: return say(help());
+    case Options::Print::kVersion: return say("atoll-kernels " ATOLL_VERSION "\n");
+    case Options::Print::kDescription: return say(description() + "\n");
+    case Options::Print::kResult: break;
+  }
+  return say(run(options));
+}
+
+int failed(const char* why, int status) {
+  std::fprintf(stderr, "atoll-kernels: %s\n", why);
+  return status;
+}
+
+}  // namespace
+}  // namespace atl::kernels
+
+int main(int argc, char** argv) {
+  using namespace atl::kernels;
+  try {
+    return serve(argc, argv);
+  } catch (const UsageFault& fault) {
+    return failed(fault.what(), 2);
+  } catch (const WrongAnswer& fault) {
+    return failed(fault.what(), 1);
+  } catch (const std::bad_alloc&) {
+    return failed("malloc or mmap refused; make the input smaller, or the memory limit larger", 5);
+  } catch (const std::exception& fault) {
+    return failed(fault.what(), 5);
+  }
+}

@@ -1,0 +1,202 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace atl::kernels {
+namespace {
+
+constexpr std::uint64_t kMostWorkers = 1024;
+constexpr std::uint64_t kMostRuns = 1000;
+
+[[noreturn]] void fail(const std::string& message) {
+  throw UsageFault(message + " (see atoll-kernels --help)");
+}
+
+// For every workload.
+const std::vector<Parameter>& common() {
+  static const std::vector<Parameter> parameters = {
+      {"scheduler", "atoll", "atoll, arcas-printed, os, async, openmp or tbb"},
+      {"approach", "", "of atoll: how its workers spread over chiplets (the runtime's default)"},
+      {"spread", "", "of atoll: the number of chiplets that its workers use, always"},
+      {"workers", "", "the number of workers (the CPUs that it may use)", 1, kMostWorkers},
+      {"arrays",
+       "partitioned",
+       "a part for each worker, all on the first node, or pages in turn",
+       0,
+       0,
+       {"partitioned", "local", "interleaved"}},
+      {"pages",
+       "transparent",
+       "ask for huge pages, or leave it to the system",
+       0,
+       0,
+       {"transparent", "normal"}},
+      {"runs", "3", "timed runs on the same input", 1, kMostRuns},
+      {"seed", "1", "of the input", 0, INT64_MAX},
+  };
+  return parameters;
+}
+
+const Workload& named(std::string_view name) {
+  std::string known;
+  for (const Workload* const workload : workloads()) {
+    if (name == workload->name) return *workload;
+    known += (known.empty() ? "" : ", ") + std::string(workload->name);
+  }
+  fail(std::string(name) + ": not a workload; there are " + known);
+}
+
+const Parameter* find(const std::vector<Parameter>& parameters, std::string_view name) {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const Parameter& each) { return name == each.name; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+void check(const Parameter& parameter, const std::string& value) {
+  const std::string flag = "--" + std::string(parameter.name);
+  if (!parameter.choices.empty()) {
+    std::string known;
+    for (const std::string& choice : parameter.choices) {
+      if (value == choice) return;
+      known += (known.empty() ? "" : ", ") + choice;
+    }
+    fail(flag + " " + value + ": unknown; there are " + known);
+  }
+  if (parameter.most == 0) return;
+  std::uint64_t number = 0;
+  const auto [end, fault] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (fault != std::errc() || end != value.data() + value.size() || number < parameter.least ||
+      number > parameter.most) {
+    fail(flag + " " + value + ": not a number from " + std::to_string(parameter.least) + " to " +
+         std::to_string(parameter.most));
+  }
+}
+
+std::string help_of(const std::vector<Parameter>& parameters) {
+  std::string text;
+  for (const Parameter& parameter : parameters) {
+    std::string flag = "  --" + std::string(parameter.name);
+    flag.resize(std::max<std::size_t>(flag.size() + 1, 18), ' ');
+    text += flag + parameter.help;
+    for (const std::string& choice : parameter.choices) {
+      text += (choice == parameter.choices.front() ? ": " : ", ") + choice;
+    }
+    if (*parameter.otherwise != '\0') text += " (" + std::string(parameter.otherwise) + ")";
+    text += "\n";
+  }
+  return text;
+}
+
+using Values = std::map<std::string, std::string>;
+
+// --name VALUE or --name=VALUE, each at most once.
+Values read_flags(int argc, char** argv, const std::vector<Parameter>& own) {
+  Values given;
+  for (int at = 2; at < argc; ++at) {
+    const std::string_view word = argv[at];
+    if (!word.starts_with("--")) fail(std::string(word) + ": not a flag");
+    const std::size_t equals = word.find('=');
+    const std::string name(word.substr(2, equals == word.npos ? word.npos : equals - 2));
+    const Parameter* parameter = find(common(), name);
+    if (parameter == nullptr) parameter = find(own, name);
+    if (parameter == nullptr) fail("--" + name + ": " + argv[1] + " has no such flag");
+    if (equals == word.npos && ++at == argc) fail("--" + name + ": a value is missing");
+    const std::string value(equals == word.npos ? std::string_view(argv[at])
+                                                : word.substr(equals + 1));
+    check(*parameter, value);
+    if (!given.emplace(name, value).second) fail("--" + name + ": given twice");
+  }
+  return given;
+}
+
+std::string taken(Values& given, const char* name) {
+  const auto found = given.extract(name);
+  return found.empty() ? find(common(), name)->otherwise : found.mapped();
+}
+
+nlohmann::ordered_json described(const std::vector<Parameter>& parameters) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const Parameter& each : parameters) {
+    all.push_back({{"name", each.name}, {"default", each.otherwise}, {"help", each.help}});
+    if (each.most != 0) all.back().update({{"least", each.least}, {"most", each.most}});
+    if (!each.choices.empty()) all.back()["choices"] = each.choices;
+  }
+  return all;
+}
+
+}  // namespace
+
+const char* name_of(ArrayKind kind) {
+  constexpr const char* kNames[] = {"local", "interleaved", "partitioned"};
+  return kNames[static_cast<int>(kind)];
+}
+const char* name_of(Pages pages) { return pages == Pages::normal ? "normal" : "transparent"; }
+
+Options parse_options(int argc, char** argv, int cpus) {
+  Options options;
+  if (argc < 2) fail("name a workload");
+  const std::string_view first = argv[1];
+  if (first == "--help") options.print = Options::Print::kHelp;
+  if (first == "--version") options.print = Options::Print::kVersion;
+  if (first == "--describe") options.print = Options::Print::kDescription;
+  if (options.print != Options::Print::kResult) return options;
+
+  options.workload = &named(first);
+  Values given = read_flags(argc, argv, options.workload->parameters);
+  options.team.scheduler = taken(given, "scheduler");
+  options.team.approach = taken(given, "approach");
+  const std::string spread = taken(given, "spread");
+  if (!spread.empty()) {
+    if (!options.team.approach.empty()) fail("--approach, --spread: give one of them");
+    options.team.approach = "static:" + spread;
+  }
+  const std::string workers = taken(given, "workers");
+  options.team.workers =
+      workers.empty() ? std::clamp(cpus, 1, static_cast<int>(kMostWorkers)) : std::stoi(workers);
+  const std::string arrays = taken(given, "arrays");
+  for (const ArrayKind kind : {ArrayKind::kLocal, ArrayKind::kInterleaved}) {
+    if (arrays == name_of(kind)) options.arrays = kind;
+  }
+  if (taken(given, "pages") == "normal") options.pages = Pages::normal;
+  options.runs = std::stoi(taken(given, "runs"));
+  options.seed = std::stoull(taken(given, "seed"));
+  for (const Parameter& each : options.workload->parameters) {
+    given.emplace(each.name, each.otherwise);
+  }
+  options.settings = Settings(std::move(given));
+  return options;
+}
+
+std::string help() {
+  std::string text =
+      "Usage: atoll-kernels WORKLOAD [FLAGS]\n\n"
+      "Runs a workload of the evaluation of ARCAS, verifies each answer, and prints one\n"
+      "JSON object. Schedulers of this build: " +
+      team_names() + ".\n\nFlags, with their defaults in parentheses\n" + help_of(common()) +
+      "  --help, --version, --describe (the flags as JSON)\n";
+  for (const Workload* const workload : workloads()) {
+    text += "\n" + std::string(workload->name) + ": " + workload->what + "\n" +
+            help_of(workload->parameters);
+  }
+  return text +
+         "\nExample: atoll-kernels gups --table-mib 256 --workers 2\n"
+         "Exit status: 0; 1 wrong answer; 2 wrong usage or too little memory; 5 another\n"
+         "failure\n";
+}
+
+std::string description() {
+  nlohmann::ordered_json all = {{"schedulers", team_names()}, {"parameters", described(common())}};
+  for (const Workload* const workload : workloads()) {
+    all["workloads"].push_back({{"name", workload->name},
+                                {"what", workload->what},
+                                {"unit", workload->unit},
+                                {"parameters", described(workload->parameters)}});
+  }
+  return all.dump();
+}
+
+}  // namespace atl::kernels

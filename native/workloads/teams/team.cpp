@@ -1,0 +1,70 @@
+#include "team.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "atoll/runtime/places.hpp"
+#include "teams/teams.hpp"
+#include "workload.hpp"
+
+namespace atl::kernels {
+namespace {
+
+struct Named {
+  const char* name;
+  std::unique_ptr<Team> (*make)(const TeamOptions& options);
+};
+
+constexpr Named kTeams[] = {
+    {"atoll", atoll_team},   {"arcas-printed", printed_team},
+    {"os", os_team},         {"async", async_team},
+#ifdef ATOLL_WITH_OPENMP
+    {"openmp", openmp_team},
+#endif
+#ifdef ATOLL_WITH_TBB
+    {"tbb", tbb_team},
+#endif
+};
+
+}  // namespace
+
+NodeMap spread_over_nodes(int workers) {
+  const std::vector<int> nodes = places_here().nodes();
+  NodeMap map;
+  map.nodes = nodes;
+  for (int rank = 0; rank < workers; ++rank) {
+    map.node_of_rank.push_back(
+        nodes[static_cast<std::size_t>(rank) * nodes.size() / static_cast<std::size_t>(workers)]);
+  }
+  return map;
+}
+
+std::size_t default_grain(std::size_t items, std::size_t grain, int workers) {
+  constexpr std::size_t kPiecesOfWorker = 32;  // as atl::parallel_for
+  if (grain != 0) return grain;
+  return std::max<std::size_t>(items / (kPiecesOfWorker * static_cast<std::size_t>(workers)), 1);
+}
+
+std::string team_names() {
+  std::string names;
+  for (const Named& team : kTeams) names += (names.empty() ? "" : ", ") + std::string(team.name);
+  return names;
+}
+
+std::unique_ptr<Team> make_team(const TeamOptions& options) {
+  for (const Named& team : kTeams) {
+    if (options.scheduler != team.name) continue;
+    if (!options.approach.empty() && options.scheduler != "atoll") {
+      throw UsageFault("--approach, --spread: only --scheduler atoll moves its workers");
+    }
+    return team.make(options);
+  }
+  const bool left_out = options.scheduler == "openmp" || options.scheduler == "tbb";
+  throw UsageFault("--scheduler " + options.scheduler + ": " +
+                   (left_out ? "this build has none; build Atoll from source where its headers are "
+                               "installed (libtbb-dev, libgomp)"
+                             : "unknown") +
+                   "; there are " + team_names());
+}
+
+}  // namespace atl::kernels
