@@ -1,0 +1,98 @@
+// Rows built from edges, against maps.
+#include "graph/build.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "graph/edges.hpp"
+#include "kernels/graphs.hpp"
+
+namespace atl::kernels {
+namespace {
+
+enum class Kept { kOut, kIn, kBoth };
+
+PlainRows expected(const EdgeList& list, Kept kept) {
+  PlainRows rows;
+  const auto keep = [&](Vertex from, Vertex to, Weight weight) {
+    const auto [found, fresh] = rows.emplace(std::pair(from, to), weight);
+    if (!fresh) found->second = std::min(found->second, weight);
+  };
+  for (std::size_t at = 0; at < list.edges.size(); ++at) {
+    const auto [from, to] = list.edges[at];
+    const Weight weight = list.weights ? (*list.weights)[at] : 0;
+    if (from == to) continue;
+    if (kept != Kept::kIn) keep(from, to, weight);
+    if (kept != Kept::kOut) keep(to, from, weight);
+  }
+  return rows;
+}
+
+EdgeList random_list(const Memory& memory, Vertex vertices, std::size_t edges, bool weights,
+                     std::uint32_t seed) {
+  EdgeList list{vertices, make_array<Edge>(memory, edges), {}};
+  if (weights) list.weights.emplace(make_array<Weight>(memory, edges));
+  std::mt19937 random(seed);
+  // Some vertices have many edges.
+  const auto some = [&] { return static_cast<Vertex>(random() % (random() % vertices + 1)); };
+  for (std::size_t at = 0; at < edges; ++at) {
+    list.edges[at] = {some(), some()};
+    if (weights) (*list.weights)[at] = static_cast<Weight>(1 + random() % 1000);
+  }
+  return list;
+}
+
+TEST(BuildGraph, KeepsWhatMapsKeep) {
+  with_team("os", 2, [](Team& team, const Memory& memory) {
+    for (const Vertex vertices : {1u, 2u, 3u, 100u, 4096u, 4097u, 70'000u, 5'000'000u}) {
+      for (const std::size_t edges : {0, 1, 7, 1000, 50'000}) {
+        for (const bool weights : {false, true}) {
+          const EdgeList list = random_list(memory, vertices, edges, weights, vertices);
+          const Graph both = build_graph(team, memory, list, {.weights = weights});
+          EXPECT_EQ(plain(both.out, vertices), expected(list, Kept::kBoth)) << vertices;
+          EXPECT_FALSE(both.in);
+          EXPECT_EQ(both.edges * 2, both.out.to.size());
+          const Graph directed = build_graph(
+              team, memory, list, {.directed = true, .weights = weights, .incoming = true});
+          EXPECT_EQ(plain(directed.out, vertices), expected(list, Kept::kOut)) << vertices;
+          EXPECT_EQ(plain(*directed.in, vertices), expected(list, Kept::kIn)) << vertices;
+          EXPECT_EQ(directed.edges, directed.out.to.size());
+        }
+      }
+    }
+  });
+}
+
+TEST(BuildGraph, GivesWeightsThatBothDirectionsShare) {
+  with_team("os", 2, [](Team& team, const Memory& memory) {
+    const EdgeList list = uniform_edges(team, memory, 10, 16, 3);
+    const Graph graph = build_graph(team, memory, list, {.weights = true});
+    const PlainRows rows = plain(graph.out, graph.vertices);
+    double sum = 0;
+    for (const auto& [edge, weight] : rows) {
+      EXPECT_EQ(rows.at({edge.second, edge.first}), weight);
+      EXPECT_TRUE(weight >= 1 && weight <= 255);
+      sum += weight;
+    }
+    EXPECT_NEAR(sum / static_cast<double>(graph.out.to.size()), 128, 2);
+  });
+}
+
+TEST(BuildGraph, IsTheSameForAnyTeam) {
+  PlainRows first;
+  for (const std::string& scheduler : schedulers()) {
+    for (const int workers : {1, 2, 7}) {
+      with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
+        const EdgeList list = kronecker_edges(team, memory, 12, 16, 7);
+        const Graph graph = build_graph(team, memory, list, {.weights = true});
+        const PlainRows rows = plain(graph.out, graph.vertices);
+        if (first.empty()) first = rows;
+        EXPECT_EQ(rows, first) << scheduler << " with " << workers;
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace atl::kernels

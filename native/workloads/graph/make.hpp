@@ -1,0 +1,24 @@
+// The graphs of the workloads: their flags, what memory they need, and how they are made.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/build.hpp"
+#include "graph/graph.hpp"
+#include "team.hpp"
+#include "workload.hpp"
+
+namespace atl::kernels {
+
+// --graph, --scale, --degree and, unless the kernel needs undirected graphs, --directed.
+[[nodiscard]] std::vector<Parameter> graph_parameters(const GraphNeeds& needs = {});
+
+// Bytes of memory at the peak of making the graph; afterwards it has at most this.
+[[nodiscard]] std::uint64_t graph_bytes(const Settings& settings, const GraphNeeds& needs);
+
+// Within Team::run. Sets conditions.make_s. Throws UsageFault for a file that cannot be used.
+[[nodiscard]] Graph make_graph(Team& team, const Settings& settings, Conditions& conditions,
+                               const GraphNeeds& needs);
+
+}  // namespace atl::kernels
