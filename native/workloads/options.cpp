@@ -19,13 +19,13 @@ constexpr std::uint64_t kMostRuns = 1000;
 // For every workload.
 const std::vector<Parameter>& common() {
   static const std::vector<Parameter> parameters = {
-      {"scheduler", "atoll", "atoll, arcas-printed, os, async, openmp or tbb"},
+      {"scheduler", "atoll", "who runs its loops"},
       {"approach", "", "of atoll: how its workers spread over chiplets (the runtime's default)"},
-      {"spread", "", "of atoll: the number of chiplets that its workers use, always"},
+      {"spread", "", "of atoll: the number of chiplets that its workers use", 1, kMostWorkers},
       {"workers", "", "the number of workers (the CPUs that it may use)", 1, kMostWorkers},
       {"arrays",
        "partitioned",
-       "a part for each worker, all on the first node, or pages in turn",
+       "where its arrays are: a part near each worker, all on the first node, pages in turn",
        0,
        0,
        {"partitioned", "local", "interleaved"}},
@@ -76,17 +76,38 @@ void check(const Parameter& parameter, const std::string& value) {
   }
 }
 
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kHelpAt = 18;
+
+// The words of `text` in lines of at most kWidth columns, the first of which goes on at `column`;
+// the others begin at `indent`.
+std::string wrapped(std::string_view text, std::size_t column, std::size_t indent) {
+  std::string made;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (column + word.size() > kWidth) {
+      while (made.ends_with(' ')) made.pop_back();
+      made.append(1, '\n').append(indent, ' ');
+      column = indent;
+    }
+    made.append(word).append(text.empty() ? "\n" : " ");
+    column += word.size() + 1;
+  }
+  return made;
+}
+
 std::string help_of(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const Parameter& parameter : parameters) {
     std::string flag = "  --" + std::string(parameter.name);
-    flag.resize(std::max<std::size_t>(flag.size() + 1, 18), ' ');
-    text += flag + parameter.help;
+    flag.resize(std::max(flag.size() + 1, kHelpAt), ' ');
+    std::string words = parameter.help;
     for (const std::string& choice : parameter.choices) {
-      text += (choice == parameter.choices.front() ? ": " : ", ") + choice;
+      words += (choice == parameter.choices.front() ? ": " : ", ") + choice;
     }
-    if (*parameter.otherwise != '\0') text += " (" + std::string(parameter.otherwise) + ")";
-    text += "\n";
+    if (*parameter.otherwise != '\0') words += " (" + std::string(parameter.otherwise) + ")";
+    text += flag + wrapped(words, flag.size(), kHelpAt);
   }
   return text;
 }
@@ -175,12 +196,13 @@ std::string help() {
   std::string text =
       "Usage: atoll-kernels WORKLOAD [FLAGS]\n\n"
       "Runs a workload of the evaluation of ARCAS, verifies each answer, and prints one\n"
-      "JSON object. Schedulers of this build: " +
-      team_names() + ".\n\nFlags, with their defaults in parentheses\n" + help_of(common()) +
-      "  --help, --version, --describe (the flags as JSON)\n";
+      "JSON object.\n\n";
+  text += wrapped("Schedulers of this build: " + team_names() + ".", 0, 2);
+  text += "\nFlags, with their defaults in parentheses\n" + help_of(common());
+  text += "  --help, --version, --describe (the flags as JSON)\n";
   for (const Workload* const workload : workloads()) {
-    text += "\n" + std::string(workload->name) + ": " + workload->what + "\n" +
-            help_of(workload->parameters);
+    text.append("\n").append(wrapped(std::string(workload->name) + ": " + workload->what, 0, 2));
+    text += help_of(workload->parameters);
   }
   return text +
          "\nExample: atoll-kernels gups --table-mib 256 --workers 2\n"
