@@ -22,6 +22,7 @@ from atoll.schema import (
     duckdb_profile,
     fills,
     inspection,
+    kernel,
     knobs,
     machine,
     plan,
@@ -55,6 +56,7 @@ FORMATS: dict[str, tuple[ModuleType, Any]] = {
     "duckdb-profile": (duckdb_profile, duckdb_profile.DuckDBProfile),
     "summary": (summary, summary.BenchSummary),
     "workload": (workload, workload.WorkloadResult),
+    "kernel": (kernel, kernel.KernelResult),
     "workload-runs": (workload, workload.WorkloadRuns),
 }
 

@@ -1,26 +1,32 @@
-"""Runs `atoll-workload`, the native workloads of numa-query-tuning, under atoll-exec.
+"""Runs `atoll-workload` (W1 to W4 of numa-query-tuning) and `atoll-kernels` (those of ARCAS)
+under atoll-exec.
 
-Where its threads and memory go and which malloc it has is atoll-exec's work alone: this module only
-spells its flags.
+Where their threads and memory go and which malloc they have is atoll-exec's work alone: this module
+only spells its flags.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from atoll.errors import CheckFailed, EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.host.programs import find_program
 from atoll.plan.cores import usable_places
 from atoll.plan.threads import thread_order
-from atoll.schema.base import parse
+from atoll.schema.base import parse, what_is_wrong
 from atoll.schema.cpulist import format_cpulist
+from atoll.schema.kernel import KernelResult, Kernels
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Placement
 from atoll.schema.workload import WorkloadResult
 
 PROGRAM = "atoll-workload"
+KERNELS = "atoll-kernels"
 LAUNCHER = "atoll-exec"
 
 # The memory policies of the paper (table IV) -> flags. 'preferred' does not say which node there.
@@ -61,17 +67,70 @@ def thread_places(
     return ("--pin", ",".join(map(str, order))), None
 
 
-def run_workload(host: Host, flags: Sequence[str], launch: Sequence[str]) -> WorkloadResult:
+def run_workload(
+    host: Host,
+    flags: Sequence[str],
+    launch: Sequence[str],
+    *,
+    tick: Callable[[], None] | None = None,
+) -> WorkloadResult:
     """Run `atoll-workload FLAGS` to its end, under `atoll-exec LAUNCH` if there are such flags.
 
-    Raises UsageError, CheckFailed (a wrong answer), EngineFailed.
+    `tick` is called now and then. Raises UsageError, CheckFailed (a wrong answer), EngineFailed.
     """
-    argv = [_program(PROGRAM), *flags]
+    return _run(host, WorkloadResult, PROGRAM, flags, launch, tick)
+
+
+def run_kernel(
+    host: Host,
+    flags: Sequence[str],
+    launch: Sequence[str],
+    *,
+    tick: Callable[[], None] | None = None,
+) -> KernelResult:
+    """As `run_workload`, with `atoll-kernels`."""
+    return _run(host, KernelResult, KERNELS, flags, launch, tick)
+
+
+def kernels(host: Host) -> Kernels:
+    """The workloads of `atoll-kernels` and their flags. Raises EngineFailed."""
+    text = _output(host, KERNELS, ["--describe"], (), None)
+    try:
+        return Kernels.model_validate_json(text)
+    except ValidationError as fault:
+        raise EngineFailed(f"{KERNELS} --describe: {what_is_wrong(fault)}") from None
+
+
+R = TypeVar("R", WorkloadResult, KernelResult)
+
+
+def _run(
+    host: Host,
+    kind: type[R],
+    program: str,
+    flags: Sequence[str],
+    launch: Sequence[str],
+    tick: Callable[[], None] | None,
+) -> R:
+    found = parse(
+        kind, _output(host, program, flags, launch, tick), where=program, error=EngineFailed
+    )
+    return found.model_copy(update={"launch": tuple(launch)})
+
+
+def _output(
+    host: Host,
+    program: str,
+    flags: Sequence[str],
+    launch: Sequence[str],
+    tick: Callable[[], None] | None,
+) -> str:
+    argv = [_path(program), *flags]
     if launch:
-        argv = [_program(LAUNCHER), *launch, "--", *argv]
-    done = host.run(argv, timeout_s=None, tied=True)
+        argv = [_path(LAUNCHER), *launch, "--", *argv]
+    done = host.run(argv, timeout_s=None, tied=True, tick=tick)
     words = " ".join(done.stderr.split())
-    for name in (PROGRAM, LAUNCHER):
+    for name in (program, LAUNCHER):
         words = words.removeprefix(f"{name}: ")
     if done.returncode in (_USAGE, _LAUNCHER_FAILED):
         raise UsageError(words)
@@ -79,14 +138,13 @@ def run_workload(host: Host, flags: Sequence[str], launch: Sequence[str]) -> Wor
         raise CheckFailed(words)
     if done.returncode < 0:
         name = signal.Signals(-done.returncode).name
-        raise EngineFailed(f"{PROGRAM} was ended by {name}; 'dmesg' shows if memory ran out")
+        raise EngineFailed(f"{program} was ended by {name}; 'dmesg' shows if memory ran out")
     if done.returncode != 0:
-        raise EngineFailed(words or f"{PROGRAM} failed with exit status {done.returncode}")
-    found = parse(WorkloadResult, done.stdout, where=PROGRAM, error=EngineFailed)
-    return found.model_copy(update={"launch": tuple(launch)})
+        raise EngineFailed(words or f"{program} failed with exit status {done.returncode}")
+    return done.stdout
 
 
-def _program(name: str) -> str:
+def _path(name: str) -> str:
     path = find_program(name)
     if path is None:
         raise EngineFailed(f"{name} is not installed; run 'make setup' or reinstall atoll")

@@ -15,6 +15,12 @@ from atoll.schema.base import Record
 from atoll.schema.machine import Machine
 
 WorkloadName = Literal["w1", "w2", "w3", "w4"]
+WORKLOADS: dict[WorkloadName, str] = {  # -> what it does
+    "w1": "median of each group",
+    "w2": "count of each group",
+    "w3": "hash join",
+    "w4": "join by an index",
+}
 
 
 class WorkloadAnswer(Record):

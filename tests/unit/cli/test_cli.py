@@ -22,7 +22,7 @@ SUBCOMMANDS = {
     "profile": ("show", "compare"),
     "engine": ("list", "install", "remove"),
     "experiment": ("list", "show", "run", "report"),
-    "workload": ("run",),
+    "workload": ("list", "run"),
 }
 
 

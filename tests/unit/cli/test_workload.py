@@ -1,22 +1,28 @@
-"""`atoll workload run` with the real program, at a size of milliseconds."""
+"""`atoll workload` with the real programs, at a size of milliseconds."""
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from atoll.cli import run
+from atoll.cli import workload as command
 from atoll.host.programs import find_program
 from atoll.schema.base import parse
-from atoll.schema.workload import WorkloadResult
+from atoll.schema.kernel import KernelResult
+from atoll.schema.workload import WORKLOADS, WorkloadResult
 from tests.parts.faults import check_complaint
 
 Capture = pytest.CaptureFixture[str]
 SMALL = ("--records", "30000", "--threads", "2", "--runs", "2")
+GUPS = ("gups", "--table-mib", "1", "--workers", "2", "--runs", "2")
 
 
 def document(capsys: Capture, *arguments: str) -> WorkloadResult:
@@ -117,3 +123,106 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Captur
     assert run(["workload", "run", "w1", *SMALL, "--save", str(tmp_path / "file/below")]) == 5
     said = capsys.readouterr().err
     assert str(tmp_path / "file/below") in said and said.count("\n") == 1
+
+
+def test_the_list_has_both_families(capsys: Capture) -> None:
+    assert run(["workload", "list", "--json"]) == 0
+    found = {one["name"]: one["unit"] for one in json.loads(capsys.readouterr().out)}
+    assert [*found][:4] == [*WORKLOADS] and found["w1"] == "records" and found["gups"] == "updates"
+    assert run(["workload", "list"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"\n{name} " in said for name in found)
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", ["w4", "gups"])
+def test_each_workload_shows_its_own_options(name: str, capsys: Capture) -> None:
+    assert run(["workload", "run", name, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert ("--index" in said) == (name == "w4") and ("--table-mib N" in said) == (name == "gups")
+    assert "--malloc" in said and f"Usage: atoll workload run {name} [OPTIONS]" in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "w1", "--help"]])
+def test_the_program_is_asked_only_for_a_name_of_its_own(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(_: object) -> object:
+        raise AssertionError("atoll-kernels was started")
+
+    monkeypatch.setattr(command, "kernels", asked)
+    assert run(["workload", *arguments]) == 0
+    assert run(["workload", "run", "gups"]) == 70
+
+
+def test_a_kernel_runs_under_the_launcher(capsys: Capture) -> None:
+    flags = ("--scheduler", "os", "--memory", "local", "--malloc", "system")
+    assert run(["workload", "run", *GUPS, *flags, "--json"]) == 0
+    found = parse(KernelResult, capsys.readouterr().out, where="stdout")
+    assert (found.workload, found.scheduler, found.workers) == ("gups", "os", 2)
+    assert found.launch == ("-l", "--malloc", "system") and len(found.runs_s) == 2
+    assert found.parameters["table-mib"] == "1" and found.work == 4 * (1 << 17)
+
+
+def test_the_text_of_a_kernel_fits_80_columns(capsys: Capture) -> None:
+    assert run(["workload", "run", *GUPS, "--spread", "1"]) == 0
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    assert said.startswith("gups\n  input   table-mib 1") and "\n  answer  right; " in said
+    assert "\n  workers 2, scheduled by atoll, static:1\n" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["gups", "--table-mib", "0"], {"flag": "--table-mib"}),
+        (["gups", "--arrays", "near"], {"flag": "--arrays", "arrays": "near"}),
+        (["gups", "--spread", "1", "--approach", "adaptive"], {"flag": "--approach"}),
+    ],
+)
+def test_a_wrong_flag_of_a_kernel_is_one_line(
+    arguments: list[str], named: dict[str, str], capsys: Capture
+) -> None:
+    assert run(["workload", "run", *arguments]) == 2
+    check_complaint(capsys.readouterr().err, **named)
+
+
+def test_a_name_that_is_no_workload_gets_the_names(capsys: Capture) -> None:
+    assert run(["workload", "run", "w5"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("atoll: w5: not a workload; there are w1, w2, w3, w4, ")
+    assert "gups" in said and said.count("\n") == 1
+
+
+def test_after_an_interrupt_nothing_is_left() -> None:
+    """Of 4 GiB, which would take a minute."""
+    atoll = [sys.executable, "-m", "atoll", "workload", "run", "gups", "--table-mib", "4096"]
+    with subprocess.Popen(atoll, stderr=subprocess.PIPE, text=True) as process:
+        while not (kernels := _below(process.pid)):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and said == "atoll: interrupted\n"
+    assert not any(Path(f"/proc/{pid}").exists() for pid in kernels)
+
+
+def _below(pid: int) -> list[int]:
+    """The children of a process that are atoll-kernels and do not describe themselves."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    lines = {int(one): Path(f"/proc/{one}/cmdline").read_bytes() for one in children}
+    return [one for one, line in lines.items() if b"\0--table-mib\0" in line]
+
+
+def test_a_long_run_says_so_once_and_only_to_a_person(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(command, "_NOTE_AFTER_S", 0.0)
+    tick = command._note("bfs")
+    tick()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    tick = command._note("bfs")
+    tick()
+    tick()
+    assert capsys.readouterr().err == "atoll: bfs makes its data and runs; Ctrl-C ends it\n"

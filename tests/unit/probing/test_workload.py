@@ -1,4 +1,4 @@
-"""How atoll-workload is started, and what becomes of its ends."""
+"""How atoll-workload and atoll-kernels are started, and what becomes of their ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pytest
 from atoll.errors import CheckFailed, EngineFailed, UsageError
 from atoll.host.processes import Finished
 from atoll.probing import workload
-from atoll.probing.workload import launch_flags, run_workload, thread_places
+from atoll.probing.workload import (
+    kernels,
+    launch_flags,
+    run_kernel,
+    run_workload,
+    thread_places,
+)
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build
@@ -35,6 +41,26 @@ RESULT = {
     "migrations": None,
     "checked": True,
     "answer": {"rows": 2, "sums": [7]},
+}
+KERNEL = {
+    "format": "atoll/kernel",
+    "version": 1,
+    "workload": "bfs",
+    "scheduler": "atoll",
+    "approach": None,
+    "workers": 2,
+    "arrays": "partitioned",
+    "pages": "transparent",
+    "seed": 1,
+    "parameters": {"scale": "20"},
+    "make_s": 0.5,
+    "runs_s": [0.1],
+    "work": 32.0,
+    "unit": "edges",
+    "per_s": 320.0,
+    "traffic_bytes": None,
+    "peak_bytes": 9000,
+    "figures": {"reached": 7},
 }
 
 
@@ -118,3 +144,33 @@ def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(workload, "find_program", lambda name: None)
     with fails(EngineFailed, program="atoll-workload"):
         run_workload(ends(0), ["w1"], ())
+
+
+def test_a_kernel_is_started_in_the_same_way() -> None:
+    started: list[Sequence[str]] = []
+
+    def on_run(argv: Sequence[str]) -> Finished:
+        started.append(argv)
+        return Finished(0, json.dumps(KERNEL), "")
+
+    found = run_kernel(FakeHost(on_run=on_run), ["bfs", "--runs", "1"], ("-l",))
+    assert [*started[0]] == [
+        "/bin/atoll-exec",
+        "-l",
+        "--",
+        "/bin/atoll-kernels",
+        *["bfs", "--runs", "1"],
+    ]
+    assert found.launch == ("-l",) and found.figures == {"reached": 7}
+    with fails(CheckFailed, workload="bfs"):
+        run_kernel(ends(1, stderr="atoll-kernels: bfs: no such parent\n"), ["bfs"], ())
+
+
+def test_what_the_kernels_are_is_asked_of_the_program() -> None:
+    flag = {"name": "scale", "default": "20", "help": "of the graph", "least": 1, "most": 40}
+    one = {"name": "bfs", "what": "a search", "unit": "edges", "parameters": [flag]}
+    said = {"schedulers": "atoll, os", "parameters": [], "workloads": [one]}
+    (found,) = kernels(ends(0, json.dumps(said))).workloads
+    assert found.name == "bfs" and found.parameters[0].most == 40
+    with fails(EngineFailed, field="schedulers"):
+        kernels(ends(0, "{}"))

@@ -1,13 +1,31 @@
-"""One run of a workload for a terminal. Pure."""
+"""One run of a workload for a terminal, at 80 columns, and the list of workloads. Pure."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable, Mapping
 from statistics import median
 
+from rich.console import RenderableType
+
+from atoll.report.terminal.grid import grid
 from atoll.schema.cpulist import format_cpulist
+from atoll.schema.kernel import KernelResult
 from atoll.schema.size import gib
 from atoll.schema.text import plural
 from atoll.schema.workload import WorkloadResult
+
+_WIDTH = 80
+
+
+def workload_list(found: Iterable[tuple[str, str, str]]) -> RenderableType:
+    """Of name, what it does, unit of its rate."""
+    shown = grid()
+    for name in ("NAME", "UNIT", "WHAT"):
+        shown.add_column(name, no_wrap=name != "WHAT")
+    for name, what, unit in found:
+        shown.add_row(name, unit, what)
+    return shown
 
 
 def workload_text(found: WorkloadResult) -> str:
@@ -19,9 +37,8 @@ def workload_text(found: WorkloadResult) -> str:
         + (f", bound to CPUs {format_cpulist(found.pin)} in turn" if found.pin else ""),
         "launch": " ".join(found.launch),
         "index": "" if found.build_s is None else f"{found.index}, built in {found.build_s:.3f} s",
-        "runs": ", ".join(f"{each:.3f}" for each in found.runs_s)
-        + f" s; median {median(found.runs_s):.3f} s",
-        "rate": f"{found.records_per_s / 1e6:.1f} million records a second",
+        "runs": _runs(found.runs_s),
+        "rate": _rate(found.records_per_s, "records"),
         "memory": f"{gib(found.peak_bytes)} at its peak, {gib(found.input_bytes)} of it input"
         + ("" if found.overhead is None else f"; overhead {found.overhead:.2f}"),
         "local": ""
@@ -34,6 +51,46 @@ def workload_text(found: WorkloadResult) -> str:
         + ("right" if found.checked else "not checked"),
     }
     kept = ", rows kept" if found.keep else ""
-    lines = [f"{found.workload}, {found.variant}{kept}"]
-    lines += [f"  {name:<8}{text}" for name, text in rows.items() if text]
+    return _text(f"{found.workload}, {found.variant}{kept}", rows)
+
+
+def kernel_text(found: KernelResult) -> str:
+    """As `workload_text`."""
+    own = ", ".join(f"{name} {value}" for name, value in found.parameters.items() if value)
+    traffic = (found.traffic_bytes or 0) / median(found.runs_s) / 1e9
+    by = f"{found.scheduler}, {found.approach}" if found.approach else found.scheduler
+    rows = {
+        "input": f"{own}; made in {found.make_s:.2f} s",
+        "workers": f"{found.workers}, scheduled by {by}",
+        "arrays": f"{found.arrays}, {found.pages} pages",
+        "launch": " ".join(found.launch),
+        "runs": _runs(found.runs_s),
+        "rate": _rate(found.per_s, found.unit),
+        "traffic": f"{traffic:.1f} GB/s or more" if traffic else "",
+        "memory": f"{gib(found.peak_bytes)} at its peak",
+        "answer": "; ".join(
+            ["right", *(f"{name.replace('_', ' ')} {_of(v)}" for name, v in found.figures.items())]
+        ),
+    }
+    return _text(found.workload, rows)
+
+
+def _runs(seconds: tuple[float, ...]) -> str:
+    return f"{', '.join(f'{one:.3f}' for one in seconds)} s; median {median(seconds):.3f} s"
+
+
+def _rate(per_s: float, unit: str) -> str:
+    return f"{per_s / 1e6:,.1f} million {unit} a second"
+
+
+def _of(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def _text(title: str, rows: Mapping[str, str]) -> str:
+    lines = [title]
+    for name, text in rows.items():
+        lines += textwrap.wrap(
+            text, _WIDTH, initial_indent=f"  {name:<8}", subsequent_indent=10 * " "
+        )
     return "\n".join(lines) + "\n"
