@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <numeric>
 #include <random>
 
 #include "graph/edges.hpp"
+#include "graph/loops.hpp"
+#include "graph/relabel.hpp"
 #include "kernels/graphs.hpp"
 
 namespace atl::kernels {
@@ -50,13 +55,13 @@ TEST(BuildGraph, KeepsWhatMapsKeep) {
         for (const bool weights : {false, true}) {
           const EdgeList list = random_list(memory, vertices, edges, weights, vertices);
           const Graph both = build_graph(team, memory, list, {.weights = weights});
-          EXPECT_EQ(plain(both.out, vertices), expected(list, Kept::kBoth)) << vertices;
+          EXPECT_TRUE(plain(both.out, vertices) == expected(list, Kept::kBoth)) << vertices;
           EXPECT_FALSE(both.in);
           EXPECT_EQ(both.edges * 2, both.out.to.size());
           const Graph directed = build_graph(
               team, memory, list, {.directed = true, .weights = weights, .incoming = true});
-          EXPECT_EQ(plain(directed.out, vertices), expected(list, Kept::kOut)) << vertices;
-          EXPECT_EQ(plain(*directed.in, vertices), expected(list, Kept::kIn)) << vertices;
+          EXPECT_TRUE(plain(directed.out, vertices) == expected(list, Kept::kOut)) << vertices;
+          EXPECT_TRUE(plain(*directed.in, vertices) == expected(list, Kept::kIn)) << vertices;
           EXPECT_EQ(directed.edges, directed.out.to.size());
         }
       }
@@ -88,10 +93,54 @@ TEST(BuildGraph, IsTheSameForAnyTeam) {
         const Graph graph = build_graph(team, memory, list, {.weights = true});
         const PlainRows rows = plain(graph.out, graph.vertices);
         if (first.empty()) first = rows;
-        EXPECT_EQ(rows, first) << scheduler << " with " << workers;
+        EXPECT_TRUE(rows == first) << scheduler << " with " << workers;
       });
     }
   }
+}
+
+TEST(Relabelled, KeepsTheGraphUnderNewNames) {
+  with_team("os", 2, [](Team& team, const Memory& memory) {
+    for (const int scale : {1, 5, 13}) {
+      for (const bool weights : {false, true}) {
+        const EdgeList list = kronecker_edges(team, memory, scale, 16, 1);
+        const Graph graph = build_graph(team, memory, list, {.weights = weights});
+        std::vector<Vertex> old(graph.vertices);  // by new name
+        std::iota(old.begin(), old.end(), 0u);
+        std::stable_sort(old.begin(), old.end(), [&](Vertex left, Vertex right) {
+          return graph.out.degree(left) > graph.out.degree(right);
+        });
+        std::vector<Vertex> fresh(graph.vertices);
+        for (Vertex name = 0; name < graph.vertices; ++name) fresh[old[name]] = name;
+        PlainRows all;
+        PlainRows lower;
+        for (const auto& [edge, weight] : plain(graph.out, graph.vertices)) {
+          const std::pair now(fresh[edge.first], fresh[edge.second]);
+          all.emplace(now, weight);
+          if (now.second < now.first) lower.emplace(now, weight);
+        }
+        const Graph relabelled_all = relabelled(team, memory, graph);
+        EXPECT_TRUE(plain(relabelled_all.out, graph.vertices) == all);
+        const Graph relabelled_lower = relabelled(team, memory, graph, Keep::kLower);
+        EXPECT_TRUE(plain(relabelled_lower.out, graph.vertices) == lower);
+      }
+    }
+  });
+}
+
+TEST(LoopByEdges, MeetsEachVertexOnce) {
+  with_team("atoll", 2, [](Team& team, const Memory& memory) {
+    for (const int scale : {1, 4, 12}) {
+      const EdgeList list = kronecker_edges(team, memory, scale, 4, 1);
+      const Graph graph = build_graph(team, memory, list, {});
+      std::vector<std::atomic<int>> met(graph.vertices);
+      loop_by_edges(team, graph.out, 0, [&](Vertex first, Vertex last) {
+        for (Vertex v = first; v < last; ++v) ++met[v];
+      });
+      EXPECT_TRUE(
+          std::all_of(met.begin(), met.end(), [](const auto& times) { return times == 1; }));
+    }
+  });
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <string>
 
+#include "graph/relabel.hpp"
+
 namespace atl::kernels {
 namespace {
 
@@ -28,6 +30,7 @@ std::vector<Parameter> graph_parameters(const GraphNeeds& needs) {
       {"graph", "kronecker", "kronecker, uniform, or a file: .el, .wel, .mtx, .sg or .wsg"},
       {"scale", "20", "a generated graph has 2^scale vertices", 1, 31},
       {"degree", "16", "and this many edges for each", 1, 1 << 16},
+      {"relabel", "no", "number vertices by descending degree", 0, 0, {"no", "yes"}},
   };
   if (!needs.undirected) {
     parameters.push_back({"directed", "no", "keep each edge one way only", 0, 0, {"no", "yes"}});
@@ -52,6 +55,10 @@ Graph make_graph(Team& team, const Settings& settings, Conditions& conditions,
                              .weights = needs.weights,
                              .incoming = needs.incoming,
                              .seed = conditions.seed});
+  if (settings.text("relabel") == "yes") {
+    if (directed(settings)) throw UsageFault("--relabel yes: not of a directed graph");
+    graph = relabelled(team, conditions.memory, graph);
+  }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   conditions.make_s = passed.count();
   return graph;

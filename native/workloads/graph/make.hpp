@@ -11,7 +11,7 @@
 
 namespace atl::kernels {
 
-// --graph, --scale, --degree and, unless the kernel needs undirected graphs, --directed.
+// --graph, --scale, --degree, --relabel and, unless the kernel needs undirected graphs, --directed.
 [[nodiscard]] std::vector<Parameter> graph_parameters(const GraphNeeds& needs = {});
 
 // Bytes of memory at the peak of making the graph; afterwards it has at most this.
