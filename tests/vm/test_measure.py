@@ -95,12 +95,13 @@ def test_every_kernel_is_where_it_was_sent(guest: Guest) -> None:
         assert all(set(t["seen"]) == {t["cpu"]} for t in answer["threads"]), (name, answer)
         # Memory: all of it was seen, and every page on the node.
         if "bytes" in request:
-            # What is bound is the request's; the probe's own figures may lie elsewhere. A pipe's
-            # memory has its home from who touches it first.
-            policy = "bind:" if node is not None and request["do"] != "pipe" else ""
             memory = [each for look in looks for each in look["memory"]]
-            parts = [part for found, part in memory if found.startswith(policy)]
-            assert parts, (name, looks)
+            assert memory, (name, looks)
+            # A pipe's memory has its home from who touches it first.
+            bound = node is not None and request["do"] != "pipe"
+            policies = {policy for policy, _ in memory}
+            assert policies == {f"bind:{node}" if bound else "default"}, (name, looks)
+            parts = [part for _, part in memory]
             assert max(sum(part.values()) for part in parts) >= request["bytes"], (name, looks)
             nodes = {int(number) for part in parts for number in part}
             assert nodes == ({node} if node is not None else {0, 1}), (name, parts)

@@ -24,19 +24,24 @@ PROBE = str(Path(sys.executable).parent / "atoll-probe")
 ATOLL = str(Path(sys.executable).parent / "atoll")
 EVERY_S = 0.2
 LOOKS_AT_A_MOVE = 20
+# In smaps: the begin of a mapping whose huge pages the process asked for or forbade.
+ADVISED = re.compile(r"^([0-9a-f]+)-.*\n(?:[A-Z].*\n)*?VmFlags:.* (?:nh|hg)\b", re.MULTILINE)
 TRIES = 4
 MIB = 1 << 20
 
 
 def look(pid: int) -> dict[str, Any]:
-    """Threads with their masks and CPUs, and large private memory by node, of what is there."""
+    """Threads with their masks and CPUs, and the memory that kernels work on by node, of what is
+    there. The probe advises the kernel of the huge pages of that memory, and of no other: the rest
+    is where its samples and answers are, which lie anywhere and may be as large."""
     threads, memory = {}, []
     for task in _or_nothing(lambda: list(Path(f"/proc/{pid}/task").iterdir())):
         if task.name != str(pid):  # the first one only waits for the others
             threads.update(_or_nothing(lambda task=task: _thread(task)))
+    advised = ADVISED.findall(_or_nothing(lambda: Path(f"/proc/{pid}/smaps").read_text()) or "")
     for line in _or_nothing(lambda: Path(f"/proc/{pid}/numa_maps").read_text().splitlines()):
         kib = re.search(r"kernelpagesize_kB=(\d+)", line)
-        if kib is None or " file=" in line:
+        if kib is None or line.split()[0] not in advised:
             continue
         found = re.findall(r" N(\d+)=(\d+)", line)
         nodes = {node: int(pages) * int(kib[1]) << 10 for node, pages in found}
