@@ -24,8 +24,9 @@ inline void run_on(int cpu) {
   if (sched_setaffinity(0, sizeof only, &only) != 0) throw std::runtime_error("cannot bind");
 }
 
-// Huge pages of a node, so that neighbours in memory are neighbours in the caches' sets. Touched.
-inline char* memory_of(int node, std::size_t bytes) {
+// Huge pages of a node, so that neighbours in memory are neighbours in the caches' sets. None is
+// there before it is touched.
+inline char* space_of(int node, std::size_t bytes) {
   void* const all =
       mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) throw std::runtime_error("no memory");
@@ -36,7 +37,17 @@ inline char* memory_of(int node, std::size_t bytes) {
       syscall(SYS_mbind, memory, bytes, MPOL_BIND, &mask, sizeof mask * 8, 0) != 0) {
     throw std::runtime_error("no huge pages of the node");
   }
+  return memory;
+}
+
+// The kernel clears each page first.
+inline void touch(char* memory, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += kLine) memory[at] = 1;
+}
+
+inline char* memory_of(int node, std::size_t bytes) {
+  char* const memory = space_of(node, bytes);
+  touch(memory, bytes);
   return memory;
 }
 
