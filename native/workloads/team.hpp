@@ -53,8 +53,9 @@ class Team {
   // Calls `work` once, and returns after it. The other methods are for inside of it.
   virtual void run(FunctionRef<void()> work) = 0;
 
-  // Calls piece(first, last) for pieces that cover [0, items), each of `grain` items or more but
-  // for the last; 0: the scheduler's default. Any worker may run any piece.
+  // Calls piece(first, last) for pieces that cover [0, items), each of `grain` items or more (of
+  // half as many with oneTBB) but for the last; 0: the scheduler's default. Any worker may run any
+  // piece.
   virtual void loop(std::size_t items, std::size_t grain,
                     FunctionRef<void(std::size_t first, std::size_t last)> piece) = 0;
 

@@ -94,6 +94,19 @@ def test_atoll_workload_runs(bin_dir: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["answer"]["rows"] == 10
 
 
+def test_atoll_kernels_runs_with_its_own_schedulers(bin_dir: Path, tmp_path: Path) -> None:
+    """A wheel has neither OpenMP's library nor oneTBB's."""
+    small = ("gups", "--table-mib", "1", "--runs", "1", "--scheduler")
+    for scheduler in ("atoll", "os", "async"):
+        done = run(bin_dir / "atoll-kernels", *small, scheduler, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["scheduler"] == scheduler
+    for scheduler in ("openmp", "tbb"):
+        done = run(bin_dir / "atoll-kernels", *small, scheduler, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert f"--scheduler {scheduler}: this build has none" in done.stderr
+
+
 def test_the_plugin_of_qemu_lies_apart_with_its_licence(bin_dir: Path, tmp_path: Path) -> None:
     """The guest finds both without a checkout."""
     found = "from atoll.guest import native; print(native.plugin(), native.fills(), sep='\\n')"

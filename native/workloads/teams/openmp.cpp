@@ -49,8 +49,11 @@ class OpenMpTeam final : public Team {
   }
   void each(FunctionRef<void(int)> work) override {
     FirstFault fault;
-#pragma omp parallel num_threads(workers_)
-    fault.guard([&] { work(omp_get_thread_num()); });
+    // A loop, as OMP_THREAD_LIMIT may leave fewer threads than ranks.
+#pragma omp parallel for num_threads(workers_) schedule(static, 1)
+    for (int rank = 0; rank < workers_; ++rank) {
+      fault.guard([&] { work(rank); });
+    }
     fault.rethrow();
   }
   int rank() const override { return omp_get_thread_num(); }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "atoll/runtime/places.hpp"
 #include "teams/teams.hpp"
 #include "workload.hpp"
 
@@ -28,8 +27,7 @@ constexpr Named kTeams[] = {
 
 }  // namespace
 
-NodeMap spread_over_nodes(int workers) {
-  const std::vector<int> nodes = places_here().nodes();
+NodeMap spread_over_nodes(int workers, const std::vector<int>& nodes) {
   NodeMap map;
   map.nodes = nodes;
   for (int rank = 0; rank < workers; ++rank) {

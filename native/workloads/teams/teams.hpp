@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
+#include "atoll/runtime/places.hpp"
 #include "team.hpp"
 
 namespace atl::kernels {
@@ -15,8 +17,10 @@ std::unique_ptr<Team> async_team(const TeamOptions& options);
 std::unique_ptr<Team> openmp_team(const TeamOptions& options);
 std::unique_ptr<Team> tbb_team(const TeamOptions& options);
 
-// Workers in turn over the machine's nodes, as nobody knows where the system puts them.
-[[nodiscard]] NodeMap spread_over_nodes(int workers);
+// An even share of the ranks for each node, neighbours together, as nobody knows where the system
+// puts them.
+[[nodiscard]] NodeMap spread_over_nodes(int workers,
+                                        const std::vector<int>& nodes = places_here().nodes());
 
 // `grain`, or for 0 what makes 32 pieces for each worker.
 [[nodiscard]] std::size_t default_grain(std::size_t items, std::size_t grain, int workers);

@@ -118,6 +118,14 @@ def test_a_full_disk_leaves_the_saved_files_as_they_were(workload: str, tmp_path
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_full_disk_behind_a_kernels_output_is_told() -> None:
+    with open("/dev/full", "w") as full:
+        small = [str(find_program("atoll-kernels")), *GUPS]
+        done = subprocess.run(small, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 5
+    assert done.stderr == "atoll-kernels: standard output: No space left on device\n"
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").write_text("")
     assert run(["workload", "run", "w1", *SMALL, "--save", str(tmp_path / "file/below")]) == 5
