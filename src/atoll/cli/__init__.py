@@ -46,6 +46,7 @@ COMMANDS = {
     "undo": "Restore the system-wide switches that Atoll has set.",
     "knobs": "Show the system-wide switches, and those that Atoll has set.",
     "workload": "Run a small known program, to see what a setting changes.",
+    "oltp": "Measure transactions on few chiplets and on many.",
     "engine": "List, install and remove engines.",
     "bench": "Compare policies block by block.",
     "simulate": "Show what a deployment does to the caches of another machine.",

@@ -7,7 +7,9 @@ gain from hyper-threads in analytical queries and uses only physical cores.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from itertools import zip_longest
 from typing import NamedTuple, TypeVar
 
 from atoll.errors import UsageError
@@ -77,6 +79,25 @@ def first_cores(places: Group, cores: int) -> Group:
         for place in chiplet
     ]
     return tuple(sorted(ordered[:cores]))
+
+
+def spread_cores(places: Group, cores: int) -> Group:
+    """As many cores of each node as `first_cores` takes, dealt over all chiplets of the node: one
+    of each, then a second one. So the two differ in chiplets alone (arcas-runtime section 5.6).
+    Raises UsageError if there are fewer."""
+    wanted = Counter((place.package, place.node) for place in first_cores(places, cores))
+    return tuple(
+        sorted(
+            place
+            for node, on_node in group_by(places, lambda p: (p.package, p.node)).items()
+            for place in _dealt(on_node)[: wanted[node]]
+        )
+    )
+
+
+def _dealt(places: Iterable[Place]) -> list[Place]:
+    rounds = zip_longest(*_chiplets_first(places))
+    return [place for cards in rounds for place in cards if place is not None]
 
 
 def _chiplets_first(places: Iterable[Place]) -> list[list[Place]]:

@@ -23,7 +23,7 @@ from atoll.plan.coordinator import (
     reserve,
     with_coordinator_sized,
 )
-from atoll.plan.cores import Group, first_cores, usable_places, without_reserved
+from atoll.plan.cores import Group, first_cores, spread_cores, usable_places, without_reserved
 from atoll.plan.fitting import fitting_heaps, most_with_room
 from atoll.plan.identity import machine_id
 from atoll.plan.locality import about_locality
@@ -79,7 +79,8 @@ def make_plan(
         usable_places(machine, smt=choices.get("smt", False)), choices.get("reserve_cores", 0)
     )
     if "cores" in choices:
-        usable = first_cores(usable, choices["cores"])
+        take = spread_cores if choices.get("spread") else first_cores
+        usable = take(usable, choices["cores"])
     places, own = reserve(usable, own_choice, traits)
 
     def request_of(policy: Policy, count: int | None) -> Request:

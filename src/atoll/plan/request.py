@@ -29,6 +29,7 @@ class Choices(TypedDict, total=False):
     reserve_bytes: int  # memory for other services
     reserve_cores: int  # the machine's first cores, for other services
     cores: int  # the first of the cores that are left; all instances have a mask then, WIM too
+    spread: bool  # `cores` are not the first ones, but dealt over all chiplets of their nodes
     mask: bool  # WIM gets a mask of all cores of the plan
     malloc: Malloc
     thp: HugePages

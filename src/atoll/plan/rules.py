@@ -146,10 +146,13 @@ def about_first_cores(choices: Choices, policy: Policy) -> list[Reason]:
         return []
     text = "Every process has a mask of the plan's CPUs"
     if "cores" in choices:
+        count = plural(choices["cores"], "core")
         text = (
-            f"Only the first {plural(choices['cores'], 'core')}, chiplet by chiplet and node by "
-            "node; the coordinator stays on them too"
+            f"Only {count}, spread over all chiplets of their nodes"
+            if choices.get("spread")
+            else f"Only the first {count}, chiplet by chiplet and node by node"
         )
+        text += "; the coordinator stays on them too"
     wim = "; wim gets a mask of them" if policy is Policy.WIM else ""
     return [Reason(rule="masked", text=f"{text}, as requested{wim}.", source="the user")]
 

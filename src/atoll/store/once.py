@@ -83,7 +83,7 @@ def put(made: Path, target: Path) -> None:
 
     An old `target` goes into the staging folder, and comes back if the rename fails. Raises
     OSError."""
-    _sync(made)
+    sync_file_system(made)
     old = target.with_name(f".{target.name}{_UNFINISHED}") / "old"
     replaces = os.path.lexists(target)
     if replaces:
@@ -153,7 +153,8 @@ def storing_failed(fault: OSError, folder: Path, needed_bytes: int, what: str) -
     return kind(f"{what}: {fault.filename or folder}: {fault.strerror or fault}")
 
 
-def _sync(folder: Path) -> None:
+def sync_file_system(folder: Path) -> None:
+    """Bring all that lies on the file system of `folder` to the disk. Raises OSError."""
     import ctypes  # an instance whose template is there does without
 
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

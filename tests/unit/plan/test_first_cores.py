@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from atoll.errors import UsageError
 from atoll.plan import make_plan
 from atoll.plan.coordinator import CoordinatorChoice
-from atoll.plan.cores import first_cores, usable_places
+from atoll.plan.cores import first_cores, spread_cores, usable_places
 from atoll.schema.plan import CoordinatorKind, MemoryPolicy, Placement, Plan, Policy
 from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build, milan
@@ -41,6 +41,28 @@ def test_more_cores_contain_fewer_and_open_one_chiplet_at_a_time(
             for value in taken
         ]
         assert whole.count(False) <= 1, f"a {key} is opened before the last one is full"
+
+
+@given(shapes, st.data())
+@settings(max_examples=60, deadline=None)
+def test_spread_cores_lie_on_the_same_nodes_and_on_as_many_chiplets_as_they_can(
+    shape: list[list[NodeShape]], data: st.DataObject
+) -> None:
+    places = usable_places(build(shape), smt=False)
+    count = data.draw(st.integers(1, len(places)))
+    first, spread = first_cores(places, count), spread_cores(places, count)
+    assert len(spread) == len(set(spread)) == count and set(spread) <= set(places)
+    assert sorted(str(one.node) for one in spread) == sorted(str(one.node) for one in first)
+    for node in {one.node for one in spread}:
+        mine = [one.chiplet for one in spread if one.node == node]
+        known = {one.chiplet for one in places if one.node == node} - {None}
+        assert len(set(mine) - {None}) == min(len(known), len(mine))
+
+
+def test_spread_cores_are_the_plan() -> None:
+    plan = make_plan(BIG, SINGLE, "wim", cores=2, spread=True)
+    assert cpus(plan) == [0, 4] and plan.slots[0].chiplets == (0, 1)
+    assert any("spread over all chiplets" in reason.text for reason in plan.reasons)
 
 
 def test_hidden_chiplets_that_alternate_are_filled_one_by_one() -> None:

@@ -3,10 +3,10 @@
     python -IS instance.py TEMPLATE DATA [MAKE...] -- SERVER...
 
 If MAKE is given, it is the command that makes a missing template; {} in it stands for the folder.
-Without MAKE (tables that were loaded) the template must exist. Then DATA becomes a copy of it and
-this process becomes the server (execv), so that the pid that is watched is the engine's. All of
-this happens behind atoll-exec: even the first pages of the files in the page cache lie where the
-memory of the slot lies.
+Without MAKE (tables that were loaded) the template must exist. Then DATA becomes a copy of it,
+unless an earlier server has left it there, and this process becomes the server (execv), so that the
+pid that is watched is the engine's. All of this happens behind atoll-exec: even the first pages of
+the files in the page cache lie where the memory of the slot lies.
 
 It is run by its path and without site-packages, because every instance pays for its start. So it
 finds Atoll by its own path, and what it imports of Atoll needs only the standard library. A fault
@@ -37,7 +37,8 @@ def main() -> None:
     try:
         if make:
             ensure_template(Path(template), make, processes.run)
-        copy_tree(template, data)
+        if not os.path.isdir(data):
+            copy_tree(template, data)
         os.execv(server[0], server)
     except AtollError as fault:
         sys.exit(f"error: {fault}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from atoll.engines.api import Client, Data, Installation, Progress
 from atoll.engines.facts import EngineFacts
@@ -21,6 +21,9 @@ from atoll.engines.server.per_slot import ServerPerSlot, ServerSettings
 from atoll.host.api import Host
 from atoll.schema.plan import EngineTraits, TaskThreads
 from atoll.schema.size import MIB
+
+if TYPE_CHECKING:
+    from atoll.engines.transactions import Transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +96,27 @@ class PostgreSQLEngine(ServerPerSlot):
         from atoll.engines.postgresql.load import loader
 
         loader(self, host).load(data, installation, host=host, progress=progress)
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """See `atoll.engines.transactions.TransactionalEngine`."""
+        from atoll.engines.postgresql.oltp.workloads import WORKLOADS
+
+        return WORKLOADS
+
+    def transactions(self, workload: str, size: int) -> Transactions:
+        from atoll.engines.postgresql.oltp.pgbench import PgbenchTransactions
+        from atoll.engines.postgresql.oltp.workloads import workload as made
+
+        return PgbenchTransactions(self, made(workload, size))
+
+    def durability(self, client: Client, *, timeout_s: float) -> Mapping[str, str]:
+        names = ", ".join(f"current_setting('{name}')" for name in _DURABILITY)
+        (row,) = client.execute(f"select {names}", timeout_s=timeout_s).rows
+        return dict(zip(_DURABILITY, row, strict=True))
+
+    def checkpoint(self, client: Client, *, timeout_s: float) -> None:
+        client.execute("checkpoint", timeout_s=timeout_s)
+
+
+_DURABILITY = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_method")

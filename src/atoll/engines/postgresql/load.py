@@ -63,7 +63,7 @@ def loader(engine: ServerPerSlot, host: Host) -> Loader:
 
 def _load_table(path: str, table: Table, meter: Meter) -> None:
     name = sql.Identifier(table.name)
-    with _session(path) as session:
+    with session_at(path) as session:
         with session.transaction(), lines_of(table) as lines:
             columns = sql.SQL(", ").join(map(_column, table.columns))
             session.execute(sql.SQL("create table {} ({})").format(name, columns))
@@ -85,7 +85,7 @@ def _load_table(path: str, table: Table, meter: Meter) -> None:
 
 
 def _finish(path: str) -> None:
-    with _session(path) as session:
+    with session_at(path) as session:
         session.execute("vacuum (freeze, analyze)")
         session.execute("checkpoint")
 
@@ -101,7 +101,7 @@ def _names(columns: tuple[str, ...]) -> sql.Composed:
 
 
 @contextlib.contextmanager
-def _session(path: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+def session_at(path: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """Raises EngineFailed if PostgreSQL refuses a statement, DiskFull if the disk is full."""
     try:
         with postgresql_client.connect(path, timeout_s=CONNECT_S) as session:

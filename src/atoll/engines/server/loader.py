@@ -52,20 +52,38 @@ class Loader:
         self, data: Data, installation: Installation, *, host: Host, progress: Progress
     ) -> None:
         """Make the template of `data` next to the empty one, unless it exists."""
+
+        def fill(server: Server, path: str) -> None:
+            load_all(
+                data,
+                partial(self.load_table, path),
+                host=host,
+                server=server,
+                progress=progress,
+                finish=partial(self.finish, path) if self.finish else None,
+            )
+
+        needed_bytes = self.empty_bytes + self.bytes_per_parquet_byte * parquet_bytes(data)
+        self.make(data, fill, needed_bytes, installation, host=host, progress=progress)
+
+    def make(
+        self,
+        data: Data,
+        fill: Callable[[Server, str], None],
+        needed_bytes: int,
+        installation: Installation,
+        *,
+        host: Host,
+        progress: Progress,
+    ) -> None:
+        """As `load`; `fill` loads into the server, of which it gets the socket's path too."""
         empty, home = template_path(installation), installation.home
 
         def make(folder: Path) -> None:
             make_empty(empty, self.engine.settings.make_empty(home), environment(home), host)
             copy_tree(empty, str(folder))
             with self._server(home, folder, self.settings, host) as (server, path):
-                load_all(
-                    data,
-                    partial(self.load_table, path),
-                    host=host,
-                    server=server,
-                    progress=progress,
-                    finish=partial(self.finish, path) if self.finish else None,
-                )
+                fill(server, path)
                 server.end(self.stop)
             if self.settings_after:
                 after = {**self.settings, **self.settings_after}
@@ -76,7 +94,7 @@ class Loader:
         make_loaded(
             Path(loaded_path(empty, data)),
             data,
-            needed_bytes=self.empty_bytes + self.bytes_per_parquet_byte * parquet_bytes(data),
+            needed_bytes=needed_bytes,
             progress=progress,
             make=make,
         )

@@ -93,6 +93,7 @@ class ServerPerSlot(ABC):
     tree: UserTree | None = None
     outlives_atoll: bool = False
     has_ports: bool = False  # on loopback, with a password
+    data_folder: str = ""  # in which the data outlives the deployment; empty: it does not
 
     title: ClassVar[str]
     own_traits: ClassVar[EngineTraits]  # without a user's configuration
@@ -196,7 +197,7 @@ class ServerPerSlot(ABC):
         port_of = dict(zip((slot.index for slot in plan.slots), ports, strict=False))
         why: dict[str, Why] = dict(settings.OTHER_REASONS)
         for slot in plan.slots:
-            data = f"{scratch_dir or run_dir}/data-{slot.index}"
+            data = f"{self.data_folder or scratch_dir or run_dir}/data-{slot.index}"
             port = port_of.get(slot.index, 0)
             ours = settings.location(slot.index, data=data, run_dir=run_dir, home=home)
             if port:
@@ -255,7 +256,7 @@ class ServerPerSlot(ABC):
         return Access(address=address, command=shlex.join(words), remark=remark)
 
     def _command(self, installation: Installation, data: str, config: str) -> tuple[str, ...]:
-        """Copies the template to `data`, then becomes the server."""
+        """Copies the template to `data`, unless it is there; then becomes the server."""
         settings, home = self.settings, installation.home
         empty = template_path(installation)
         return (
@@ -288,6 +289,10 @@ class ServerPerSlot(ABC):
 
     def unattended(self) -> Self:
         return replace(self, outlives_atoll=True)
+
+    def kept_in(self, folder: str) -> Self:
+        """See `atoll.engines.transactions.TransactionalEngine`. Then the data is durable."""
+        return replace(self, data_folder=folder, outlives_atoll=True)
 
 
 def template_path(installation: Installation) -> str:
