@@ -1,0 +1,89 @@
+// Graphs on which kernels are tested: of known shape, and at random.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/graphs.hpp"
+
+namespace atl::kernels {
+
+struct KnownGraph {
+  std::string name;
+  Vertex vertices;
+  std::vector<Edge> edges;
+};
+
+inline std::vector<KnownGraph> known_graphs() {
+  std::vector<KnownGraph> all = {
+      {"one vertex", 1, {}},
+      {"two vertices apart", 2, {}},
+      {"an edge", 2, {{1, 0}}},
+      {"64 alone", 64, {}},
+      {"two triangles", 6, {{0, 1}, {1, 2}, {2, 0}, {3, 4}, {4, 5}, {5, 3}}},
+  };
+  const auto add = [&](std::string name, Vertex vertices, auto&& edge, std::size_t edges) {
+    KnownGraph graph{std::move(name), vertices, {}};
+    for (std::size_t at = 0; at < edges; ++at) graph.edges.push_back(edge(static_cast<Vertex>(at)));
+    all.push_back(std::move(graph));
+  };
+  add("path", 200, [](Vertex v) { return Edge{v, v + 1}; }, 199);
+  add("path backwards", 200, [](Vertex v) { return Edge{199 - v, 198 - v}; }, 199);
+  add("star", 5000, [](Vertex v) { return Edge{4199, v}; }, 4199);
+  add("ring", 65, [](Vertex v) { return Edge{v, (v + 1) % 65}; }, 65);
+  add("complete", 70, [](Vertex v) { return Edge{v / 70, v % 70}; }, 70 * 70);
+  for (const std::uint32_t seed : {1u, 2u, 3u}) {
+    std::mt19937 random(seed);
+    const Vertex vertices = 1000 + 500 * seed;
+    // Some vertices have many edges, many have few or none.
+    const auto some = [&](Vertex) {
+      return Edge{static_cast<Vertex>(random() % (random() % vertices + 1)),
+                  static_cast<Vertex>(random() % vertices)};
+    };
+    add("sparse", vertices, some, vertices / 2);
+    add("dense", vertices, some, std::size_t{vertices} * 10);
+  }
+  return all;
+}
+
+inline Graph build(const KnownGraph& known, bool directed) {
+  std::optional<Graph> graph;
+  with_team("os", 1, [&](Team& team, const Memory& memory) {
+    EdgeList list{known.vertices, make_array<Edge>(memory, known.edges.size()), {}};
+    std::copy(known.edges.begin(), known.edges.end(), list.edges.begin());
+    graph.emplace(build_graph(team, memory, list, {.directed = directed, .incoming = directed}));
+  });
+  return *std::move(graph);
+}
+
+// Calls test(team, memory, graph, where) for each scheduler, 1, 2 and 5 workers, and each graph
+// both undirected and directed. A task may change its thread, so `where` is for messages in place
+// of SCOPED_TRACE.
+template <class Test>
+void on_known_graphs(Test&& test) {
+  std::vector<std::pair<std::string, Graph>> graphs;
+  for (const KnownGraph& known : known_graphs()) {
+    graphs.emplace_back(known.name, build(known, false));
+    graphs.emplace_back(known.name + ", directed", build(known, true));
+  }
+  for (const std::string& scheduler : schedulers()) {
+#ifdef __SANITIZE_THREAD__
+    // Their libraries are not instrumented, so it takes their joins for races.
+    if (scheduler == "openmp" || scheduler == "tbb") continue;
+#endif
+    for (const int workers : {1, 2, 5}) {
+      with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
+        for (const auto& [name, graph] : graphs) {
+          test(team, memory, graph,
+               scheduler + ", " + std::to_string(workers) + " workers, " + name);
+        }
+      });
+    }
+  }
+}
+
+}  // namespace atl::kernels
