@@ -1,7 +1,14 @@
 #include "graph/edges.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "graph/kronecker.hpp"
 #include "workloads/hash.hpp"
 
 namespace atl::kernels {
@@ -10,65 +17,70 @@ namespace {
 using workloads::kGolden;
 using workloads::mixed;
 
-EdgeList empty_list(const Memory& memory, int scale, std::uint64_t degree) {
-  return {static_cast<Vertex>(1) << scale, make_array<Edge>(memory, degree << scale), {}};
+// Calls fill(first, out) for parts that begin lines of memory.
+template <class Fill>
+EdgeList filled(Team& team, const Memory& memory, int scale, std::uint64_t degree, Fill&& fill) {
+  constexpr std::size_t kPart = Kronecker::kAtATime;
+  EdgeList list{static_cast<Vertex>(1) << scale, make_array<Edge>(memory, degree << scale), {}};
+  const std::size_t edges = list.edges.size();
+  team.loop((edges + kPart - 1) / kPart, 0, [&](std::size_t first, std::size_t last) {
+    const std::size_t begin = first * kPart;
+    fill(begin, std::span(list.edges.data() + begin, std::min(last * kPart, edges) - begin));
+  });
+  return list;
 }
 
-// A random order of [0, 2^scale): steps that can each be undone.
-class Renaming {
- public:
-  Renaming(int scale, std::uint64_t seed)
-      : mask_((Vertex{1} << scale) - 1), shift_((scale + 1) / 2), add_(Vertex(mixed(seed))) {}
-  [[nodiscard]] Vertex of(Vertex v) const {
-    v = ((v + add_) * 0x9e3779b1u) & mask_;
-    v ^= v >> shift_;
-    v = (v * 0x85ebca6bu) & mask_;
-    v ^= v >> shift_;
-    return (v * 0xc2b2ae35u) & mask_;
-  }
+[[gnu::always_inline]] inline Edge uniform_edge(std::uint64_t place, Vertex mask) {
+  const std::uint64_t random = mixed(place);
+  return {static_cast<Vertex>(random) & mask, static_cast<Vertex>(random >> 32) & mask};
+}
 
- private:
-  Vertex mask_;
-  int shift_;
-  Vertex add_;
-};
+#if defined(__x86_64__)
+// Past the caches; in parts, which the compiler keeps in registers.
+[[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] std::size_t stream_uniform(
+    std::uint64_t place, Vertex mask, std::span<Edge> out) {
+  constexpr std::size_t kLine = sizeof(__m512i) / sizeof(Edge);
+  constexpr std::size_t kPart = 8 * kLine;
+  std::size_t done = 0;
+  for (; out.size() - done >= kPart; done += kPart) {
+    alignas(__m512i) Edge part[kPart];
+    for (std::size_t at = 0; at < kPart; ++at) {
+      part[at] = uniform_edge(place + (done + at) * kGolden, mask);
+    }
+    for (std::size_t line = 0; line < kPart; line += kLine) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(&out[done + line]),
+                          _mm512_load_si512(part + line));
+    }
+  }
+  _mm_sfence();  // such stores are not ordered before what the caller writes next
+  return done;
+}
+#endif
 
 }  // namespace
 
 EdgeList kronecker_edges(Team& team, const Memory& memory, int scale, std::uint64_t degree,
                          std::uint64_t seed) {
-  EdgeList list = empty_list(memory, scale, degree);
-  const Renaming renaming(scale, seed);
-  const std::uint64_t base = mixed(seed + kGolden);
-  team.loop(list.edges.size(), 0, [&](std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i) {
-      std::uint64_t state = mixed(base + i * kGolden);
-      Vertex from = 0;
-      Vertex to = 0;
-      for (int level = 0; level < scale; ++level) {
-        state = mixed(state + kGolden);
-        const double at = static_cast<double>(state >> 11) * 0x1p-53;
-        from = from << 1 | (at >= 0.76 ? 1u : 0u);
-        to = to << 1 | ((at >= 0.57 && at < 0.76) || at >= 0.95 ? 1u : 0u);
-      }
-      list.edges[i] = {renaming.of(from), renaming.of(to)};
-    }
-  });
-  return list;
+  const Kronecker kronecker(scale, seed);
+  return filled(team, memory, scale, degree,
+                [&](std::uint64_t first, std::span<Edge> out) { kronecker.fill(first, out); });
 }
 
 EdgeList uniform_edges(Team& team, const Memory& memory, int scale, std::uint64_t degree,
                        std::uint64_t seed) {
-  EdgeList list = empty_list(memory, scale, degree);
   const Vertex mask = (Vertex{1} << scale) - 1;
   const std::uint64_t base = mixed(seed + kGolden);
-  team.loop(list.edges.size(), 0, [&](std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i) {
-      const std::uint64_t random = mixed(base + i * kGolden);
-      list.edges[i] = {Vertex(random) & mask, Vertex(random >> 32) & mask};
+  return filled(team, memory, scale, degree, [&](std::uint64_t first, std::span<Edge> out) {
+    std::size_t done = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512dq")) {
+      done = stream_uniform(base + first * kGolden, mask, out);
+    }
+#endif
+    for (; done < out.size(); ++done) {
+      out[done] = uniform_edge(base + (first + done) * kGolden, mask);
     }
   });
-  return list;
 }
 
 }  // namespace atl::kernels
