@@ -1,76 +1,138 @@
+// RandomAccess of the HPC Challenge: giga-updates per second of a table that no cache holds.
+//
+// Each update takes the next number of a pseudorandom sequence and xors it into the entry that the
+// number's low bits name; there are four times as many updates as entries. The rules (Luszczek et
+// al., "Introduction to the HPC Challenge Benchmark Suite", 2005): a worker may look at most 1,024
+// updates ahead, and 1 % of the entries may be wrong in the end, as workers may lose each other's
+// updates. Since xor undoes itself, the check does all updates once more, this time atomically, and
+// counts the entries that are not as they were at first.
+//
+//   plain     The loop itself, an update after the other. The CPU's own look-ahead hides part of
+//             the memory's latency: as many misses as its window of instructions holds.
+//   tasks     16 suspended tasks a worker (stackless coroutines, as in ARCAS 4.4), which share a
+//             sequence: each takes eight numbers, asks for their lines, suspends, and does the
+//             updates when it is its turn again. So 128 lines are on their way at any time, which
+//             is more than a core can have; a switch costs 2 ns for eight updates. (Coroutines for
+//             prefetching: Jonathan et al., "Exploiting Coroutines to Attack the 'Killer
+//             Nanoseconds'", VLDB 2018.)
+//   messages  In the manner of RING (Meng and Tan, 2017): each entry has an owner, the rank on
+//   whose
+//             node it lies, and only the owner touches it. Updates go to it in batches. A sender
+//             never waits: what finds the owner's box full it does itself.
+//
+// With `plain` and `tasks` a piece of the sequence is an item of the loop, so the scheduler
+// balances it and nothing stays on a chiplet: each update is a miss, and a line of 64 bytes is read
+// and, in the end, written. With `messages` all lines of a part go through the caches of its
+// owner's chiplet.
 #include "gups/gups.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <string>
+
+#include "gups/messages.hpp"
+#include "gups/sequence.hpp"
+#include "gups/table.hpp"
+#include "gups/tasks.hpp"
 
 namespace atl::kernels {
 namespace {
 
-// The sequence of the HPC Challenge: x^n in GF(2)[x], modulo x^64 + x^2 + x + 1.
-constexpr std::uint64_t kReduced = 7;  // x^64
-
-std::uint64_t after(std::uint64_t value) {
-  return (value << 1) ^ ((value >> 63) != 0 ? kReduced : 0);
-}
-
-std::uint64_t product(std::uint64_t left, std::uint64_t right) {
-  std::uint64_t sum = 0;
-  for (; right != 0; right >>= 1, left = after(left)) sum ^= (right & 1) != 0 ? left : 0;
-  return sum;
-}
-
-// x^n, by squaring.
-std::uint64_t start(std::uint64_t n) {
-  std::uint64_t power = 1;
-  for (std::uint64_t square = 2; n != 0; n >>= 1, square = product(square, square)) {
-    if ((n & 1) != 0) power = product(power, square);
+void update_plainly(Table table, Range range) {
+  std::uint64_t value = start(range.first);
+  for (std::uint64_t at = range.first; at < range.last; ++at) {
+    value = after(value);
+    table.update(value);
   }
-  return power;
 }
 
-std::uint64_t needed(const Settings& settings) { return settings.number("table-mib") << 20; }
+std::uint64_t gups_needed(const Settings& settings) { return settings.number("table-mib") << 20; }
 
-Result run(Team& team, const Settings& settings, Conditions& conditions) {
+Result run_gups(Team& team, const Settings& settings, Conditions& conditions) {
+  const std::string& variant = settings.text("variant");
   const std::uint64_t entries = (settings.number("table-mib") << 20) / sizeof(std::uint64_t);
+  if ((entries & (entries - 1)) != 0) {
+    throw UsageFault("--table-mib " + settings.text("table-mib") + ": not a power of two");
+  }
   const std::uint64_t updates = 4 * entries;
-  Array<std::uint64_t> table = make_array<std::uint64_t>(conditions.memory, entries);
-  const auto update = [&](std::uint64_t first, std::uint64_t last) {
-    std::uint64_t* const slots = table.data();
-    const std::uint64_t mask = entries - 1;
-    std::uint64_t value = start(first);
-    for (std::uint64_t at = first; at < last; ++at) {
-      value = after(value);
-      slots[value & mask] ^= value;
-    }
+  Array<std::uint64_t> array = make_array<std::uint64_t>(conditions.memory, entries);
+  const Table table{array.data(), entries - 1};
+
+  const auto by = [&](void (*piece)(Table, Range)) {
+    team.loop(updates, 0,
+              [&](std::size_t first, std::size_t last) { piece(table, {first, last}); });
   };
+  const auto by_messages = [&] {
+    const auto ranks = static_cast<std::uint64_t>(team.workers());
+    Messages messages(table, entries, team.workers());
+    team.each([&](int rank) {
+      const auto own = static_cast<std::uint64_t>(rank);
+      messages.send(own, {updates * own / ranks, updates * (own + 1) / ranks});
+    });
+    team.each([&](int rank) { messages.receive(static_cast<std::size_t>(rank)); });
+    return messages.done_by_senders();
+  };
+
+  std::uint64_t by_senders = 0;
   std::uint64_t errors = 0;
   time_runs(
       conditions,
       [&](int) {
         team.loop(entries, 0, [&](std::size_t first, std::size_t last) {
-          for (std::size_t at = first; at < last; ++at) table[at] = at;
+          for (std::size_t at = first; at < last; ++at) array[at] = at;
         });
       },
-      [&](int) { team.loop(updates, 0, update); },
       [&](int) {
-        update(0, updates);  // again, by one worker: now all is as at first, but for lost updates
-        errors = 0;
-        for (std::uint64_t at = 0; at < entries; ++at) errors += table[at] != at ? 1 : 0;
+        if (variant == "plain") by(update_plainly);
+        if (variant == "tasks") by(update_by_tasks<&Table::update>);
+        if (variant == "messages") by_senders = by_messages();
+      },
+      [&](int) {
+        errors = undo_updates(team, array);
         if (errors <= entries / 100) return;
         throw WrongAnswer("gups: " + std::to_string(errors) + " of " + std::to_string(entries) +
                           " entries are wrong; 1 % are allowed");
       });
-  return {.work = static_cast<double>(updates),
-          .figures = {{"wrong_entries", static_cast<double>(errors)}}};
+  constexpr double kLine = 64;  // is read, and written when it leaves the caches
+  Result result{.work = static_cast<double>(updates),
+                .traffic_bytes = 2 * kLine * static_cast<double>(updates),
+                .figures = {{"wrong_entries", static_cast<double>(errors)}}};
+  if (variant == "messages") {
+    result.figures.emplace_back("updates_by_senders", static_cast<double>(by_senders));
+  }
+  return result;
 }
 
 }  // namespace
 
+std::uint64_t undo_updates(Team& team, Array<std::uint64_t>& array) {
+  const Table table{array.data(), array.size() - 1};
+  team.loop(4 * array.size(), 0, [&](std::size_t first, std::size_t last) {
+    update_by_tasks<&Table::update_safely>(table, {first, last});
+  });
+  std::atomic<std::uint64_t> wrong{0};
+  team.loop(array.size(), 0, [&](std::size_t first, std::size_t last) {
+    std::uint64_t found = 0;
+    for (std::size_t at = first; at < last; ++at) found += array[at] != at ? 1 : 0;
+    wrong.fetch_add(found, std::memory_order_relaxed);  // read after the loop
+  });
+  return wrong;
+}
+
 const Workload& gups() {
   static const Workload workload = {
-      "gups",    "random updates of a large table (RandomAccess of the HPC Challenge)",
-      "updates", {{"table-mib", "256", "MiB of the table, a power of two", 1, 1 << 20}},
-      needed,    run,
+      "gups",
+      "random updates of a large table (RandomAccess of the HPC Challenge)",
+      "updates",
+      {{"table-mib", "256", "MiB of the table, a power of two", 1, 1 << 20},
+       {"variant",
+        "tasks",
+        "tasks that suspend for each miss, the plain loop, or messages to owners",
+        0,
+        0,
+        {"tasks", "plain", "messages"}}},
+      gups_needed,
+      run_gups,
   };
   return workload;
 }
