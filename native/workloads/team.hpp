@@ -17,6 +17,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "atoll/runtime/placed_memory.hpp"
 
@@ -49,6 +50,9 @@ class Team {
   [[nodiscard]] virtual int workers() const = 0;
   // Where the workers' memory is near them.
   [[nodiscard]] virtual NodeMap nodes() const = 0;
+  // The chiplet of each rank's worker, as far as it is known: by default, workers in turn over the
+  // machine's chiplets.
+  [[nodiscard]] virtual std::vector<int> chiplets() const;
 
   // Calls `work` once, and returns after it. The other methods are for inside of it.
   virtual void run(FunctionRef<void()> work) = 0;

@@ -22,6 +22,13 @@ class AtollTeam final : public Team {
 
   int workers() const override { return runtime_.workers(); }
   NodeMap nodes() const override { return runtime_.node_map(); }
+  std::vector<int> chiplets() const override {
+    std::vector<int> of_rank;
+    for (const int core : runtime_.cores()) {
+      of_rank.push_back(runtime_.places().cores[static_cast<std::size_t>(core)].chiplet);
+    }
+    return of_rank;
+  }
   void run(FunctionRef<void()> work) override {
     runtime_.run([&] { work(); });
   }

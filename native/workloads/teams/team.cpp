@@ -37,6 +37,13 @@ NodeMap spread_over_nodes(int workers, const std::vector<int>& nodes) {
   return map;
 }
 
+std::vector<int> Team::chiplets() const {
+  const int chiplets = places_here().chiplets();
+  std::vector<int> of_rank;
+  for (int rank = 0; rank < workers(); ++rank) of_rank.push_back(rank * chiplets / workers());
+  return of_rank;
+}
+
 std::size_t default_grain(std::size_t items, std::size_t grain, int workers) {
   constexpr std::size_t kPiecesOfWorker = 32;  // as atl::parallel_for
   if (grain != 0) return grain;
