@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
+#include "graph/loops.hpp"
 #include "graph/rows_builder.hpp"
 
 namespace atl::kernels {
@@ -55,62 +57,79 @@ Order by_degree(Team& team, const Memory& memory, const Rows& rows, Vertex verti
   return order;
 }
 
+// The graph's edges under new names, row after row in the new order.
+struct Renamed {
+  Array<std::uint64_t> first;  // as Rows::first
+  Array<Vertex> to;            // not sorted
+};
+
+Renamed renamed(Team& team, const Memory& memory, const Rows& rows, const Order& order) {
+  const std::size_t vertices = order.old_of.size();
+  Renamed made{make_array<std::uint64_t>(memory, vertices + 1),
+               make_array<Vertex>(memory, rows.to.size())};
+  for (std::size_t name = 0; name < vertices; ++name) {
+    made.first[name + 1] = made.first[name] + rows.degree(order.old_of[name]);
+  }
+  loop_by_edges(team, made.first, 0, [&](Vertex begin, Vertex end) {
+    for (Vertex name = begin; name < end; ++name) {
+      const auto row = rows.of(order.old_of[name]);
+      Vertex* const out = made.to.data() + made.first[name];
+      for (std::size_t at = 0; at < row.size(); ++at) out[at] = order.new_of[row[at]];
+    }
+  });
+  return made;
+}
+
 template <bool kWithWeights>
 class RowsSource {
  public:
   static constexpr bool kWeights = kWithWeights;
   static constexpr bool kSorted = true;
 
-  RowsSource(const Graph& graph, const Order& order, Keep keep)
-      : graph_(graph), order_(order), keep_(keep), sums_(graph.vertices / kStep + 1) {
-    std::uint64_t sum = 0;
-    for (Vertex name = 0; name < graph.vertices; ++name) {
-      if (name % kStep == 0) sums_[name / kStep] = sum;
-      sum += graph.out.degree(order.old_of[name]);
-    }
-  }
+  RowsSource(const Graph& graph, const Order& order, const Renamed& renamed, Keep keep)
+      : graph_(graph), order_(order), renamed_(renamed), keep_(keep) {}
 
   [[nodiscard]] Vertex vertices() const { return graph_.vertices; }
-  [[nodiscard]] std::size_t edges() const { return graph_.out.to.size(); }
+  [[nodiscard]] std::size_t edges() const { return renamed_.to.size(); }
   // Shares of about as many edges.
   [[nodiscard]] std::size_t first_of(std::size_t share, std::size_t shares) const {
     if (share == shares) return graph_.vertices;
+    const std::uint64_t* const first = renamed_.first.data();
     const std::uint64_t edge = edges() / shares * share;
-    return static_cast<std::size_t>(std::upper_bound(sums_.begin(), sums_.end(), edge) -
-                                    sums_.begin() - 1) *
-           kStep;
+    return static_cast<std::size_t>(std::lower_bound(first, first + graph_.vertices, edge) - first);
   }
   template <class Use>
-  void each(std::size_t first, std::size_t last, Use&& use) const {
-    const Vertex* const new_of = order_.new_of.data();
-    const Vertex* const to = graph_.out.to.data();
-    for (std::size_t name = first; name < last; ++name) {
-      const auto name_of_row = static_cast<Vertex>(name);
-      const Vertex old = order_.old_of[name];
-      for (std::uint64_t at = graph_.out.first[old]; at < graph_.out.first[old + 1]; ++at) {
-        const Vertex other = new_of[to[at]];
-        if (keep_ == Keep::kAll || other > name_of_row) use(other, name_of_row, at);
+  void each(std::size_t begin, std::size_t end, Use&& use) const {
+    for (std::size_t name = begin; name < end; ++name) {
+      const std::uint64_t first = renamed_.first[name];
+      const std::uint64_t old = graph_.out.first[order_.old_of[name]];
+      for (std::uint64_t at = first; at < renamed_.first[name + 1]; ++at) {
+        const Vertex other = renamed_.to[at];
+        if (keep_ == Keep::kAll || other > name) {
+          use(other, static_cast<Vertex>(name), old + (at - first));
+        }
       }
     }
   }
   [[nodiscard]] Weight weight(std::size_t place) const { return (*graph_.out.weight)[place]; }
 
  private:
-  static constexpr Vertex kStep = 64;
   const Graph& graph_;
   const Order& order_;
+  const Renamed& renamed_;
   const Keep keep_;
-  std::vector<std::uint64_t> sums_;  // the edges before every 64th vertex
 };
 
 }  // namespace
 
 Graph relabelled(Team& team, const Memory& memory, const Graph& graph, Keep keep) {
   const Order order = by_degree(team, memory, graph.out, graph.vertices);
+  const Renamed names = renamed(team, memory, graph.out, order);
   return {graph.vertices,
           graph.edges,
-          graph.out.weight ? rows::build(team, memory, RowsSource<true>(graph, order, keep))
-                           : rows::build(team, memory, RowsSource<false>(graph, order, keep)),
+          graph.out.weight
+              ? rows::build(team, memory, RowsSource<true>(graph, order, names, keep))
+              : rows::build(team, memory, RowsSource<false>(graph, order, names, keep)),
           {}};
 }
 
