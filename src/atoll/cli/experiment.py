@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.bench.cost import in_words
+from atoll.cli.experiment_engines import named, ready, traits, uncounted
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
+from atoll.cli.oltp_experiment import of_file, run_transactions, transactions_text
 from atoll.cli.options import Span, machine_for
 from atoll.cli.terminal import show
 from atoll.cli.workload_experiment import run_workloads, what_can, workloads_here
@@ -60,7 +61,7 @@ class Target:
     epilog="Example: atoll experiment list, then atoll experiment run olap-tab2 --scale smoke"
 )
 def command() -> None:
-    """Repeat the figures and tables of three papers on this machine, and judge their claims.
+    """Repeat the figures and tables of four papers on this machine, and judge their claims.
 
     Each is a file: what the paper shows, its numbers with their sections, what it does not say,
     and its claim as a check that can fail.
@@ -156,6 +157,13 @@ def run(
         run, scale = found.workload, choose_scale(found, found.workload.scales, size, machine)
         ours = run_workloads(found, run, scale, machine, output, within_s, resume=resume)
         _judge(found, ours)
+    elif found.oltp is not None:
+        if engines or resume or within_s is not None:
+            raise UsageError(
+                f"{name} runs transactions; leave out --engines, --within and --resume"
+            )
+        transactions = choose_scale(found, found.oltp.scales, size, machine)
+        _judge(found, run_transactions(found, found.oltp, transactions, machine, output))
     elif found.measure is not None:
         if engines or resume or within_s is not None:
             raise UsageError(
@@ -203,6 +211,8 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
         return of_profile(read(path), path.name)
     if experiment.workload is not None:
         return of_workloads(experiment, read_runs(path), path.name)
+    if experiment.oltp is not None:
+        return of_file(path)
     from atoll.bench.results import read_results
 
     return of_results(experiment, read_results(path), path.name)
@@ -226,15 +236,15 @@ def _bench(
     target: Target,
 ) -> None:
     scale = choose_scale(experiment, run.scales, size, machine)
-    asked = scale.engines or run.engines if engines is None else _named(engines)
+    asked = scale.engines or run.engines if engines is None else named(engines)
     blocks = None if target.within_s else scale.blocks
     options = RunOptions(
         blocks, target.within_s, 1, 300.0, target.output, target.resume, None, False
     )
     prepare_output(options, scale.sf)
-    names, missing = _ready(asked)
-    can = possible(run, machine, _traits(names), what_can(LocalHost()))
-    lost = unjudged(experiment, run, scale, machine, can, _uncounted())
+    names, missing = ready(asked)
+    can = possible(run, machine, traits(names), what_can(LocalHost()))
+    lost = unjudged(experiment, run, scale, machine, can, uncounted())
     for line in (*missing, *can.cannot):
         print(f"atoll: not varied here: {line}", file=sys.stderr)
     for line in can.same:
@@ -297,35 +307,15 @@ def _judge(experiment: Experiment, ours: Ours) -> None:
         raise CheckFailed(f"{experiment.name}: the claim did not hold{whom and f' for {whom}'}")
 
 
-def _named(engines: str) -> list[str]:
-    """Raises UsageError."""
-    found = [one for part in engines.split(",") if (one := part.strip())]
-    if not found:
-        raise UsageError("--engines names no engine; give names with commas between them")
-    return found
-
-
-def _ready(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The engines that can start, and a line for each other one. Raises EngineFailed if none."""
-    from atoll.engines.availability import look
-
-    states = [look(name, LocalHost()) for name in names]
-    ready = [one.name for one in states if one.state == "ready"]
-    missing = [f"{one.name}: {one.why}" for one in states if one.state != "ready"]
-    if not ready:
-        raise EngineFailed(f"none of its engines can start: {'; '.join(missing)}")
-    return ready, missing
-
-
 def _outlooks(machine: Machine) -> list[tuple[Experiment, Outlook]]:
     from atoll.engines import registry
     from atoll.probing.measure import chosen_cpus, estimate_s
     from atoll.schema.profile import Mode
 
-    cpus, uncounted = chosen_cpus(machine, LocalHost(), None), _uncounted()
+    cpus = chosen_cpus(machine, LocalHost(), None)
 
     @cache
-    def traits(name: str) -> EngineTraits:
+    def traits_of(name: str) -> EngineTraits:
         return registry.get(name).traits
 
     def measure_s(run: MeasureRun) -> dict[str, float]:
@@ -335,26 +325,8 @@ def _outlooks(machine: Machine) -> list[tuple[Experiment, Outlook]]:
             for size, mode in modes.items()
         }
 
-    asked = machine, traits, uncounted, measure_s, what_can(LocalHost())
+    asked = machine, traits_of, uncounted(), measure_s, what_can(LocalHost())
     return [(one, outlook(one, *asked)) for one in experiments()]
-
-
-def _uncounted() -> dict[str, str]:
-    """The terms of claims that nothing counts here, with the reason."""
-    from atoll.inspect.resctrl import memory_traffic
-
-    if memory_traffic(LocalHost(), [os.getpid()]) is not None:
-        return {}
-    return {
-        "remote": "it needs resctrl, which alone counts remote traffic, and none counts here (on a "
-        "machine that has it: mount -t resctrl resctrl /sys/fs/resctrl)"
-    }
-
-
-def _traits(names: Sequence[str]) -> list[EngineTraits]:
-    from atoll.engines import registry
-
-    return [registry.get(name).traits for name in names]
 
 
 def _here(experiment: Experiment, machine: Machine) -> list[str]:
@@ -363,6 +335,8 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
         return [f"means nothing here: {'; '.join(why)}"]
     if experiment.workload is not None:
         return workloads_here(experiment, experiment.workload, machine)
+    if experiment.oltp is not None:
+        return transactions_text(experiment.oltp, machine)
     if experiment.bench is None:
         return ["all of it; 'atoll measure' tells the time before it starts (smoke: 30 s at most)"]
     lines: list[str] = []
@@ -371,8 +345,8 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
     for size, scale in experiment.bench.scales.items():
         engines = scale.engines or experiment.bench.engines
         try:
-            can = possible(experiment.bench, machine, _traits(engines), means)
-            lost = unjudged(experiment, experiment.bench, scale, machine, can, _uncounted())
+            can = possible(experiment.bench, machine, traits(engines), means)
+            lost = unjudged(experiment, experiment.bench, scale, machine, can, uncounted())
         except UsageError as fault:
             lines.append(f"{size}: cannot: {fault}")
             continue

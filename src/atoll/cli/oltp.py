@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -115,8 +116,8 @@ def run(
     from atoll.oltp.seats import default_cores
 
     machine = machine_for(chiplets=chiplets, profile=profile)
-    found = run_oltp(
-        {name: warehouses if name == "tpcc" else records for name in dict.fromkeys(workloads)},
+    found, _ = run_oltp(
+        sizes_of(workloads, warehouses, records),
         default_cores(machine) if cores is None else _numbers(cores),
         machine=machine,
         warmup_s=warmup,
@@ -140,7 +141,7 @@ def run_oltp(
     blocks: int,
     output: Path | None,
     name: str = "oltp",
-) -> OltpRuns:
+) -> tuple[OltpRuns, Path]:
     """Measure, and keep the whole blocks in a file. Raises as `atoll.oltp` does, and of a
     KeyboardInterrupt what is kept."""
     from atoll.bench.runner import WrongAnswer
@@ -183,7 +184,11 @@ def run_oltp(
         finally:
             kept = f"results: {path}" if path.exists() else "no block was whole, so none is kept"
             print(f"atoll: {kept}", file=sys.stderr)
-    return found
+    return found, path
+
+
+def sizes_of(workloads: Sequence[str], warehouses: int, records: int) -> dict[str, int]:
+    return {name: warehouses if name == "tpcc" else records for name in dict.fromkeys(workloads)}
 
 
 def show_oltp(found: OltpRuns) -> None:

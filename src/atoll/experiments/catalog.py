@@ -14,7 +14,7 @@ from atoll.schema.base import what_is_wrong
 from atoll.schema.experiment import Experiment
 
 FOLDER = Path(__file__).parent / "files"
-_PAPERS = ("olap-on-chiplets", "numa-distributed-engines", "numa-query-tuning")
+_PAPERS = ("olap-on-chiplets", "numa-distributed-engines", "numa-query-tuning", "arcas-runtime")
 
 
 @cache

@@ -14,8 +14,8 @@ A comparison is judged by the interval of the ratio of its sides, never by the r
 Otherwise it cannot be judged, and neither if both sides are one deployment or both are 1 by name;
 only best(...) may be the other side. A claim on the least query is one on every query.
 
-MARGIN is 10 %: repeated measurements in the papers differ by 5 to 13 % (numa-distributed-engines
-prints 2.53, 2.61 and 2.65 for one deployment, in Fig. 5, 6 and 7).
+MARGIN is 10 %, unless the file says otherwise: repeated measurements in the papers differ by 5 to
+13 % (numa-distributed-engines prints 2.53, 2.61 and 2.65 for one deployment, in Fig. 5, 6 and 7).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Reading:
     of: str = ""  # the deployment, and the query if it is of one
     mean: float | None = None  # as the papers compute it, from means over the runs
     by_name: bool = False  # 1 because the deployment is its own baseline on this machine
-    each: tuple[Reading, ...] = ()  # of the least query: those of all queries, the least first
+    each: tuple[Reading, ...] = ()  # of the least query, the least first; of each number of cores
 
     @classmethod
     def over(cls, blocks: Mapping[int, float], of: str) -> Reading:
@@ -138,9 +138,9 @@ def terms_of(claim: Iterable[Comparison]) -> list[Term]:
     return [side.term for side in sides if side.term is not None]
 
 
-def judge(claim: Iterable[Comparison], read: Read) -> Verdict:
+def judge(claim: Iterable[Comparison], read: Read, margin: float = MARGIN) -> Verdict:
     """The outcome of the whole claim: all comparisons must hold. Those that decide come first."""
-    judged = sorted((_judged(one, read) for one in claim), key=_order)
+    judged = sorted((_judged(one, read, margin) for one in claim), key=_order)
     mixed = len({outcome for outcome, _ in judged}) > 1
     reasons = (f"{outcome}: {reason}" if mixed else reason for outcome, reason in judged)
     return Verdict(judged[0][0], tuple(reasons))
@@ -163,7 +163,7 @@ def _side(text: str, whole: str) -> Side:
     return Side(factor, parse_term(found[2]) if found[2] else None)
 
 
-def _judged(one: Comparison, read: Read) -> tuple[Outcome, str]:
+def _judged(one: Comparison, read: Read, margin: float) -> tuple[Outcome, str]:
     sides: list[Reading | None] = []
     for side in (one.left, one.right):
         found = read(side.term) if side.term else None
@@ -172,13 +172,13 @@ def _judged(one: Comparison, read: Read) -> tuple[Outcome, str]:
         sides.append(found)
     left, right = sides
     if left and left.each:
-        judged = [_compared(one, each, right) for each in left.each]
+        judged = [_compared(one, each, right, margin) for each in left.each]
         every = [
             (found, f"{reason} ({each.of})")
             for each, (found, reason) in zip(left.each, judged, strict=True)
         ]
         return _worst(every)
-    return _compared(one, left, right)
+    return _compared(one, left, right, margin)
 
 
 def _worst(judged: Sequence[tuple[Outcome, str]]) -> tuple[Outcome, str]:
@@ -190,7 +190,9 @@ def _order(judged: tuple[Outcome, str]) -> int:
     return (Outcome.NOT, Outcome.UNJUDGED, Outcome.HELD).index(judged[0])
 
 
-def _compared(one: Comparison, left: Reading | None, right: Reading | None) -> tuple[Outcome, str]:
+def _compared(
+    one: Comparison, left: Reading | None, right: Reading | None, margin: float
+) -> tuple[Outcome, str]:
     best = any(side.term and side.term.name == "best" for side in (one.left, one.right))
     if left and right and left.of and left.of == right.of and not best:
         return Outcome.UNJUDGED, f"{one}: both are the same deployment on this machine"
@@ -206,20 +208,20 @@ def _compared(one: Comparison, left: Reading | None, right: Reading | None) -> t
         few = f" (fewer than {MIN_BLOCKS} blocks)" if in_blocks else ""
         return Outcome.UNJUDGED, f"{value}, without an interval{few}"
     low, high = ratio.interval.low * factor, ratio.interval.high * factor
-    outcome = _by_interval(one.sign, low, high)
+    outcome = _by_interval(one.sign, low, high, margin)
     by_margin = outcome is Outcome.NOT and one.sign == ">" and high > 1
-    less = f", so not {MARGIN - 1:.0%} more" if by_margin else ""
+    less = f", so not {margin - 1:.0%} more" if by_margin else ""
     return outcome, f"{value}, interval {low:.2f} to {high:.2f}{less}"
 
 
-def _by_interval(sign: str, low: float, high: float) -> Outcome:
+def _by_interval(sign: str, low: float, high: float, margin: float) -> Outcome:
     match sign:
         case ">":
-            held, fails = low > 1, high < MARGIN
+            held, fails = low > 1, high < margin
         case ">=":
-            held, fails = low >= 1 / MARGIN, high < 1 / MARGIN
+            held, fails = low >= 1 / margin, high < 1 / margin
         case _:
-            held, fails = low >= 1 / MARGIN and high <= MARGIN, low > MARGIN or high < 1 / MARGIN
+            held, fails = low >= 1 / margin and high <= margin, low > margin or high < 1 / margin
     return Outcome.HELD if held else Outcome.NOT if fails else Outcome.UNJUDGED
 
 

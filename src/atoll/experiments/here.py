@@ -12,7 +12,15 @@ from atoll.bench.cells import policy_of
 from atoll.bench.entrants import make_entrants
 from atoll.errors import UsageError
 from atoll.plan.planner import make_plan
-from atoll.schema.experiment import BenchRun, Experiment, Needs, Scale, Size, WorkloadScale
+from atoll.schema.experiment import (
+    BenchRun,
+    Experiment,
+    Needs,
+    Scale,
+    Size,
+    TransactionScale,
+    WorkloadScale,
+)
 from atoll.schema.machine import Chiplet, Machine
 from atoll.schema.plan import EngineTraits, Malloc
 from atoll.schema.results import Entrant
@@ -106,7 +114,7 @@ def unmet(needs: Needs, machine: Machine) -> list[str]:
     ]
 
 
-def too_large(scale: Scale | WorkloadScale, machine: Machine) -> str:
+def too_large(scale: Scale | WorkloadScale | TransactionScale, machine: Machine) -> str:
     """Why the machine cannot hold this scale; empty if it can."""
     if machine.memory_bytes >= scale.memory_gib * _GIB:
         return ""
@@ -115,7 +123,7 @@ def too_large(scale: Scale | WorkloadScale, machine: Machine) -> str:
     )
 
 
-S = TypeVar("S", Scale, WorkloadScale)
+S = TypeVar("S", Scale, WorkloadScale, TransactionScale)
 
 
 def choose_scale(

@@ -20,11 +20,14 @@ from atoll.experiments.claims import (
     parse_term,
     terms_of,
 )
+from atoll.experiments.oltp_readings import OltpReadings
 from atoll.experiments.profile_readings import ProfileReadings
 from atoll.experiments.readings import BenchReadings
 from atoll.experiments.workload_readings import VALUES, WorkloadReadings
 from atoll.experiments.workload_settings import PAPER_ROWS
+from atoll.oltp.analysis import cautions
 from atoll.schema.experiment import Experiment
+from atoll.schema.oltp import OltpRuns
 from atoll.schema.profile import Profile
 from atoll.schema.summary import BenchSummary
 from atoll.schema.text import plural
@@ -104,6 +107,22 @@ def _more(experiment: Experiment, found: WorkloadRuns, read: Read) -> Iterator[T
                 yield term
 
 
+def of_oltp(found: OltpRuns, source: str) -> Ours:
+    commits = (
+        Term("commits", {"placement": seat.placement, "cores": str(seat.cores)})
+        for seat in found.seats
+    )
+    return Ours(
+        machine=machine_line(found.machine),
+        size=", ".join(f"{name} of size {size:,}" for name, size in found.sizes.items()),
+        source=source,
+        readings={name: OltpReadings(found, name) for name in found.sizes},
+        warnings=tuple(cautions(found)),
+        basis="emulated" if found.emulated else "measured",
+        more=tuple(commits),
+    )
+
+
 def of_profile(profile: Profile, source: str) -> Ours:
     """Raises UsageError if the profile is of an emulated CPU."""
     if profile.emulated:
@@ -118,7 +137,10 @@ def verdicts(experiment: Experiment, ours: Ours) -> dict[str, Verdict]:
     if ours.basis == "emulated":
         return dict.fromkeys(ours.readings, Verdict(Outcome.UNJUDGED, (_EMULATED,)))
     claim = parse_claim(experiment.check.shape)
-    return {engine: judge(claim, read) for engine, read in ours.readings.items()}
+    return {
+        engine: judge(claim, read, experiment.check.margin)
+        for engine, read in ours.readings.items()
+    }
 
 
 def _not_turned(experiment: Experiment, axes: Container[str]) -> list[str]:

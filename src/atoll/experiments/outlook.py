@@ -9,8 +9,9 @@ from typing import Literal
 from atoll.errors import UsageError
 from atoll.experiments.claims import parse_claim, terms_of
 from atoll.experiments.here import Can, possible, too_large, unmet
+from atoll.experiments.oltp_readings import transactions_here
 from atoll.experiments.workload_settings import make_settings, runs_of
-from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, WorkloadRun
+from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, TransactionRun, WorkloadRun
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
 
@@ -45,6 +46,8 @@ def outlook(
         return Outlook("yes", cost_s=measure_s(experiment.measure))
     if experiment.workload is not None:
         return _of_workloads(experiment.workload, machine, can)
+    if experiment.oltp is not None:
+        return _of_transactions(experiment.oltp, machine, traits(experiment.oltp.engine))
     assert experiment.bench is not None
     return _of_bench(experiment.bench, machine, traits, can)
 
@@ -56,6 +59,19 @@ def _of_workloads(run: WorkloadRun, machine: Machine, can: Can) -> Outlook:
         for name, scale in run.scales.items()
     }
     return Outlook("in part" if settings.cannot else "yes", settings.cannot, cost_s)
+
+
+def _of_transactions(run: TransactionRun, machine: Machine, traits: EngineTraits) -> Outlook:
+    try:
+        can = transactions_here(run, machine, traits)
+    except UsageError as fault:
+        return Outlook("no", (str(fault),))
+    runs = len(can.seats) * len(run.workloads)
+    cost_s: dict[str, float | None] = {
+        name: None if too_large(scale, machine) else runs * scale.blocks * scale.run_s
+        for name, scale in run.scales.items()
+    }
+    return Outlook("in part" if can.cannot else "yes", can.cannot, cost_s)
 
 
 def _of_bench(run: BenchRun, machine: Machine, traits: Traits, can: Can) -> Outlook:

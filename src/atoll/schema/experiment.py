@@ -103,6 +103,26 @@ class WorkloadRun(Record):
     scales: dict[Size, WorkloadScale] = Field(min_length=1)
 
 
+class TransactionScale(Record):
+    """How large a run of transactions is."""
+
+    warehouses: int = Field(ge=1)
+    records: int = Field(ge=2)
+    measured_s: int = Field(ge=1)
+    blocks: int = Field(default=5, ge=1)
+    memory_gib: float = Field(default=0, ge=0)  # that the machine must have
+    run_s: float = Field(gt=0)  # our guess for start, warm-up, measured time and check of a run
+
+
+class TransactionRun(Record):
+    """Run by `atoll oltp`: packed and spread."""
+
+    engine: str
+    workloads: tuple[str, ...] = Field(min_length=1)
+    cores: tuple[str, ...] = Field(min_length=1)  # numbers; those above the machine's are left out
+    scales: dict[Size, TransactionScale] = Field(min_length=1)
+
+
 class MeasureRun(Record):
     """Run by `atoll measure`, which tells the time itself."""
 
@@ -112,11 +132,14 @@ class MeasureRun(Record):
 class Check(Record):
     claim: str = Field(min_length=1)  # in words
     shape: str = Field(min_length=1)  # in the language of claims, so that it can fail
+    margin: float = Field(default=1.1, gt=1)  # see `atoll.experiments.claims`
 
 
 class Experiment(Record):
     name: str = Field(pattern=r"^[a-z]+-[a-z0-9]+$")
-    paper: Literal["olap-on-chiplets", "numa-distributed-engines", "numa-query-tuning"]
+    paper: Literal[
+        "olap-on-chiplets", "numa-distributed-engines", "numa-query-tuning", "arcas-runtime"
+    ]
     figure: str = Field(pattern=r"^(Fig\. |Tab\. )\w+$")
     shows: str = Field(min_length=1)
     statistic: str = Field(min_length=1)  # the paper's
@@ -130,12 +153,14 @@ class Experiment(Record):
     bench: BenchRun | None = None
     workload: WorkloadRun | None = None
     measure: MeasureRun | None = None
+    oltp: TransactionRun | None = None
     check: Check
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if sum(one is not None for one in (self.bench, self.workload, self.measure)) != 1:
-            raise ValueError("an experiment has one of [bench], [workload] and [measure]")
+        runs = (self.bench, self.workload, self.measure, self.oltp)
+        if sum(one is not None for one in runs) != 1:
+            raise ValueError("an experiment has one of [bench], [workload], [measure] and [oltp]")
         if unknown := [one.machine for one in self.published if one.machine not in self.machines]:
             raise ValueError(f"the machine {unknown[0]!r} of a published number is not in machines")
         return self

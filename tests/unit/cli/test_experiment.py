@@ -131,7 +131,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> list[AtollError]:
             raise fault
 
     monkeypatch.setattr("atoll.cli.experiment.measure_suite", measure)
-    monkeypatch.setattr("atoll.cli.experiment._ready", lambda names: ([*names], []))
+    monkeypatch.setattr("atoll.cli.experiment.ready", lambda names: ([*names], []))
     return faults
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from atoll.bench.axes import make_axis
 from atoll.engines import registry
+from atoll.engines.transactions import TransactionalEngine
 from atoll.errors import UsageError
-from atoll.experiments import profile_readings, readings, workload_readings
+from atoll.experiments import oltp_readings, profile_readings, readings, workload_readings
 from atoll.experiments.catalog import FOLDER, experiments, get, read_experiment
 from atoll.experiments.claims import (
     Outcome,
@@ -37,6 +38,7 @@ NOT_BORNE_OUT = {
     *("numa-fig5", "numa-fig6", "numa-fig18"),
     *("tuning-fig2", "tuning-fig3", "tuning-fig4", "tuning-fig5a", "tuning-fig5b", "tuning-fig5c"),
     *("tuning-fig5d", "tuning-fig6", "tuning-fig6j", "tuning-fig7", "tuning-fig8", "tuning-fig9"),
+    "arcas-fig13",
 }
 BENCHED = [one for one in ALL if one.bench]
 
@@ -80,6 +82,17 @@ def test_workloads_have_known_axes_and_terms(one: Experiment) -> None:
     for term in all_terms(one):
         assert term.name in workload_readings.NAMES
         assert term.values.keys() <= {*one.workload.axes, "over"}, str(term)
+
+
+@pytest.mark.parametrize("one", [one for one in ALL if one.oltp], ids=lambda one: one.name)
+def test_transactions_have_known_workloads_and_terms(one: Experiment) -> None:
+    assert one.oltp
+    engine = registry.get(one.oltp.engine)
+    assert isinstance(engine, TransactionalEngine)
+    assert {*one.oltp.workloads} <= {*engine.workloads}
+    for term in all_terms(one):
+        assert term.name in oltp_readings.NAMES
+        assert term.values.keys() <= {"placement", "cores"}
 
 
 @pytest.mark.parametrize("one", [one for one in ALL if one.measure], ids=lambda one: one.name)
@@ -163,8 +176,9 @@ def test_a_wrong_file_is_named_with_its_fault(
 
 def test_the_order_is_that_of_the_papers() -> None:
     papers = [name.partition("-")[0] for name in NAMES]
-    assert [*dict.fromkeys(papers)] == ["olap", "numa", "tuning"]
-    assert papers == sorted(papers, key=["olap", "numa", "tuning"].index)
+    order = ["olap", "numa", "tuning", "arcas"]
+    assert [*dict.fromkeys(papers)] == order
+    assert papers == sorted(papers, key=order.index)
 
 
 def test_the_page_lists_every_experiment(root: Path) -> None:
@@ -173,6 +187,6 @@ def test_the_page_lists_every_experiment(root: Path) -> None:
     listed = [
         line
         for line in text.splitlines()
-        if line.startswith(("| `olap-", "| `numa-", "| `tuning-"))
+        if line.startswith(("| `olap-", "| `numa-", "| `tuning-", "| `arcas-"))
     ]
     assert listed == rows, "\n".join(rows)

@@ -64,7 +64,7 @@ def side_by_side(experiment: Experiment, found: Sequence[Ours]) -> Table:
         for one in figures(experiment, found)
     ]
     ours = zip(names(found), found, strict=True)
-    who = "workload" if experiment.workload else "engine"
+    who = "workload" if experiment.workload or experiment.oltp else "engine"
     columns = ("figure", who, "published", *(f"{name} {one.basis}" for name, one in ours))
     return Table(f"{experiment.figure} of {experiment.paper} and ours", columns, rows)
 
@@ -152,6 +152,7 @@ def _unit_of(name: str, units: dict[str, str]) -> str:
     kinds = {
         "time": "s",
         "churn": "s",
+        "commits": "a second",
         "build": "s",
         "sharing": "GB/s",
         "stream": "GB/s",

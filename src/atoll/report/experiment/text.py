@@ -15,7 +15,7 @@ from atoll.report.experiment import tables
 from atoll.report.experiment.tables import shape
 from atoll.report.table import Row, Table
 from atoll.report.terminal.grid import grid, titled
-from atoll.schema.experiment import Experiment, Needs, WorkloadRun
+from atoll.schema.experiment import Experiment, Needs, TransactionRun, WorkloadRun
 from atoll.schema.span import span
 from atoll.schema.text import plural
 
@@ -131,6 +131,8 @@ def _run(experiment: Experiment) -> list[str]:
         return [f"atoll measure --only {','.join(experiment.measure.kinds)}"]
     if experiment.workload is not None:
         return _run_of_workloads(experiment.workload)
+    if experiment.oltp is not None:
+        return _run_of_transactions(experiment.oltp)
     run = experiment.bench
     assert run is not None
     axes = [f"{name} = {', '.join(values)}" for name, values in run.axes.items()]
@@ -150,6 +152,16 @@ def _run_of_workloads(run: WorkloadRun) -> list[str]:
     lines = [f"workloads {', '.join(run.workloads)}{kept}", f"{'; '.join(axes)}; {how}"]
     lines += [
         f"{name}: {scale.part:g} of the paper's rows, {plural(scale.blocks, 'block')}"
+        for name, scale in run.scales.items()
+    ]
+    return lines
+
+
+def _run_of_transactions(run: TransactionRun) -> list[str]:
+    lines = [f"{run.engine}; {', '.join(run.workloads)}; cores = {', '.join(run.cores)}"]
+    lines += [
+        f"{name}: {plural(scale.warehouses, 'warehouse')}, {scale.records:,} records, "
+        f"{plural(scale.blocks, 'block')} of {scale.measured_s} s"
         for name, scale in run.scales.items()
     ]
     return lines
