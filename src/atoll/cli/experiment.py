@@ -16,14 +16,23 @@ import click
 from atoll.bench.cost import in_words
 from atoll.cli.experiment_engines import named, ready, traits, uncounted
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
-from atoll.cli.oltp_experiment import of_file, run_transactions, transactions_text
+from atoll.cli.oltp import read_oltp
+from atoll.cli.oltp_experiment import run_transactions, transactions_text
 from atoll.cli.options import Span, machine_for
 from atoll.cli.terminal import show
 from atoll.cli.workload_experiment import run_workloads, what_can, workloads_here
 from atoll.errors import AtollError, CheckFailed, EngineFailed, UsageError
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import choose_scale, possible, require_meaning, too_large, unmet
-from atoll.experiments.ours import Ours, failed, of_profile, of_results, of_workloads, verdicts
+from atoll.experiments.ours import (
+    Ours,
+    failed,
+    of_oltp,
+    of_profile,
+    of_results,
+    of_workloads,
+    verdicts,
+)
 from atoll.experiments.outlook import Outlook, outlook
 from atoll.experiments.planned import unjudged
 from atoll.experiments.workload_run import read_runs
@@ -212,7 +221,7 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
     if experiment.workload is not None:
         return of_workloads(experiment, read_runs(path), path.name)
     if experiment.oltp is not None:
-        return of_file(path)
+        return of_oltp(read_oltp(path), path.name)
     from atoll.bench.results import read_results
 
     return of_results(experiment, read_results(path), path.name)

@@ -14,6 +14,7 @@ from atoll.cli.options import chiplets_option, machine_for, profile_option
 from atoll.cli.terminal import progress, show
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
+from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 from atoll.schema.oltp import OltpRuns
 from atoll.schema.span import span
@@ -129,6 +130,25 @@ def run(
         print(found.model_dump_json(indent=1))
         return
     show_oltp(found)
+
+
+@command.command("show", epilog="Example: atoll oltp show ycsb.json")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+def show_file(file: Path) -> None:
+    """Show the results in FILE, which 'run' wrote.
+
+    FILE may be of a run that was stopped or still runs: it has whole blocks.
+    """
+    show_oltp(read_oltp(file))
+
+
+def read_oltp(path: Path) -> OltpRuns:
+    """Raises UsageError."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as fault:
+        raise UsageError(f"{path}: cannot be read ({fault})") from None
+    return parse(OltpRuns, text, where=str(path), error=UsageError)
 
 
 def run_oltp(

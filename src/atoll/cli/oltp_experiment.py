@@ -10,10 +10,8 @@ from atoll.errors import UsageError
 from atoll.experiments.here import too_large
 from atoll.experiments.oltp_readings import CanSeat, transactions_here
 from atoll.experiments.ours import Ours, of_oltp
-from atoll.schema.base import parse
 from atoll.schema.experiment import Experiment, TransactionRun, TransactionScale
 from atoll.schema.machine import Machine
-from atoll.schema.oltp import OltpRuns
 from atoll.schema.span import span
 from atoll.schema.text import plural
 
@@ -44,15 +42,6 @@ def run_transactions(
     )
     show_oltp(found)
     return of_oltp(found, path.name)
-
-
-def of_file(path: Path) -> Ours:
-    """Raises UsageError."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, ValueError) as fault:
-        raise UsageError(f"{path}: cannot be read ({fault})") from None
-    return of_oltp(parse(OltpRuns, text, where=str(path), error=UsageError), path.name)
 
 
 def transactions_text(run: TransactionRun, machine: Machine) -> list[str]:

@@ -23,7 +23,7 @@ SUBCOMMANDS = {
     "engine": ("list", "install", "remove"),
     "experiment": ("list", "show", "run", "report"),
     "workload": ("list", "run"),
-    "oltp": ("run",),
+    "oltp": ("run", "show"),
 }
 
 

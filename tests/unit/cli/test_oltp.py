@@ -92,6 +92,10 @@ def test_fig13_is_run_by_its_scale_and_reported(
     assert asked["sizes"] == {"ycsb": 100_000, "ycsb-zipf": 100_000, "tpcc": 2}
     assert asked["cores"] == (2, 4, 8, 16, 32)
     assert ours.source == "r.json"
+    assert run(["oltp", "show", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "tpcc, 8 cores: spread over packed 1.000" in shown
+    assert "equivalent within ±2 %" in shown
     assert run(["experiment", "report", "arcas-fig13", str(file)]) == 0
     said = capsys.readouterr().out
     assert "A, tpcc: held" in said and "commits(placement=spread, cores=8)" in said
