@@ -35,8 +35,12 @@ class Started:
 
     def until_transactions(self) -> None:
         """Until clients are at work for a second."""
-        until(lambda: "running for" in self.log.read_text(), lambda: self.log.read_text())
-        time.sleep(1.5)
+        until(lambda: "running for" in self.log.read_text(), self.log.read_text)
+        until(
+            lambda: bool(children(self.process.pid) and sessions(postmaster())),
+            self.log.read_text,
+        )
+        time.sleep(1)
 
     def end(self) -> tuple[int, str]:
         return self.process.wait(120), self.log.read_text()
@@ -72,15 +76,14 @@ def postmaster() -> int:
     return int((cache_dir("scratch") / NAME / "data-0/postmaster.pid").read_text().split()[0])
 
 
-def backend(of: int) -> int:
-    """A session's process."""
+def sessions(of: int) -> list[int]:
+    """The processes of that server's sessions; the last one is a client of pgbench."""
     done = subprocess.run(
         ["pgrep", "--parent", str(of), "--full", r"postgres: atoll postgres"],
         capture_output=True,
         text=True,
-        check=True,
     )
-    return int(done.stdout.split()[-1])
+    return [int(line) for line in done.stdout.split()]
 
 
 def test_a_run_holds_all_conditions_where_the_plan_puts_it(tmp_path: Path) -> None:
@@ -103,7 +106,7 @@ def test_after_kill_9_the_conditions_hold(victim: str, tmp_path: Path) -> None:
         run.until_transactions()
         server = postmaster()
         (driver,) = children(run.process.pid)
-        os.kill({"server": server, "session": backend(server), "pgbench": driver}[victim], 9)
+        os.kill({"server": server, "session": sessions(server)[-1], "pgbench": driver}[victim], 9)
         status, said = run.end()
     assert status == 5, said
     last = said.strip().splitlines()[-1]
