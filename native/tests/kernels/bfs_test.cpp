@@ -50,6 +50,8 @@ TEST(Bfs, FindsAShortestTree) {
           bfs(team, memory, graph, source, parents);
           check_tree(graph, source, parents, where);
           EXPECT_NO_THROW(verify_bfs(graph, source, parents)) << where;
+          bfs_by_messages(team, graph, source, parents);
+          check_tree(graph, source, parents, where + ", messages");
         }
       });
 }

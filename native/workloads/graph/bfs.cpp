@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/make.hpp"
+#include "graph/messages.hpp"
 #include "graph/sources.hpp"
 
 namespace atl::kernels {
@@ -211,6 +212,23 @@ void bfs(Team& team, const Memory& memory, const Graph& graph, Vertex source,
   BreadthFirst(team, memory, graph, parents).run(source);
 }
 
+void bfs_by_messages(Team& team, const Graph& graph, Vertex source, std::span<Vertex> parents) {
+  team.loop(parents.size(), 0, [&](std::size_t first, std::size_t last) {
+    std::fill(parents.begin() + first, parents.begin() + last, kNone);
+  });
+  parents[source] = source;
+  propagate<Vertex>(
+      team, graph.vertices, std::span(&source, 1),
+      [&](Vertex v, auto&& send) {
+        for (const Vertex to : graph.out.of(v)) send(to, v);
+      },
+      [&](Vertex v, Vertex from) {
+        if (parents[v] != kNone) return false;
+        parents[v] = from;
+        return true;
+      });
+}
+
 Reached verify_bfs(const Graph& graph, Vertex source, std::span<const Vertex> parents) {
   const auto fail = [](Vertex v, const std::string& why) {
     throw WrongAnswer("bfs: vertex " + std::to_string(v) + " " + why);
@@ -259,7 +277,12 @@ Result run_bfs(Team& team, const Settings& settings, Conditions& conditions) {
       },
       [&](int) {
         parents.emplace(make_array<Vertex>(conditions.memory, graph.vertices));
-        bfs(team, conditions.memory, graph, source, {parents->data(), parents->size()});
+        const std::span<Vertex> made(parents->data(), parents->size());
+        if (settings.text("variant") == "messages") {
+          bfs_by_messages(team, graph, source, made);
+        } else {
+          bfs(team, conditions.memory, graph, source, made);
+        }
       },
       [&](int) {
         const Reached one = verify_bfs(graph, source, {parents->data(), parents->size()});
@@ -280,7 +303,7 @@ const Workload& bfs_workload() {
       "bfs",
       "breadth-first search from random vertices, direction-optimising",
       "edges",
-      graph_parameters(kBfsNeeds),
+      with_variant(graph_parameters(kBfsNeeds)),
       [](const Settings& settings) { return graph_bytes(settings, kBfsNeeds); },
       run_bfs,
   };

@@ -34,6 +34,9 @@ namespace atl::kernels {
 void bfs(Team& team, const Memory& memory, const Graph& graph, Vertex source,
          std::span<Vertex> parents);
 
+// The same with vertices that are owned (messages.hpp), top-down only.
+void bfs_by_messages(Team& team, const Graph& graph, Vertex source, std::span<Vertex> parents);
+
 // Throws WrongAnswer unless `parents` is a tree of edges in which each vertex is as deep as by a
 // serial search, and has all that it finds. Returns the number of vertices reached and the sum of
 // their degrees. O(V + E), for directed graphs without incoming rows too.
