@@ -5,20 +5,22 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from atoll.bench.results import require_new
 from atoll.cli.measure import refuse_unwritable
 from atoll.cli.terminal import progress
-from atoll.errors import UsageError
+from atoll.errors import EngineFailed, UsageError
 from atoll.experiments.here import Can, too_large
 from atoll.experiments.ours import Ours, of_workloads
 from atoll.experiments.planned import unjudged_workloads
 from atoll.experiments.workload_run import Length, measure_workloads, resumable
-from atoll.experiments.workload_settings import Settings, make_settings, runs_of
+from atoll.experiments.workload_settings import Settings, at_scale, make_settings, runs_of
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.knobs.journal import JournalFolder
+from atoll.probing.workload import kernels
 from atoll.schema.experiment import Experiment, WorkloadRun, WorkloadScale
 from atoll.schema.machine import Machine
 from atoll.schema.span import span
@@ -33,7 +35,12 @@ def what_can(host: Host) -> Can:
     from atoll.advice.reading import loadable
 
     root = host.user_id() == 0
-    return Can(loadable(host), "" if root else "only root turns switches of the whole system")
+    try:
+        known = kernels(host)
+    except EngineFailed:  # not installed
+        known = None
+    fault = "" if root else "only root turns switches of the whole system"
+    return Can(loadable(host), fault, known)
 
 
 def run_workloads(
@@ -45,25 +52,26 @@ def run_workloads(
     within_s: float | None,
     *,
     resume: bool,
+    not_counted: Mapping[str, str],
 ) -> Ours:
     """Raises UsageError if nothing could be judged or resumed, at once, and of a KeyboardInterrupt
     how to go on."""
-    host = LocalHost()
+    host, run = LocalHost(), at_scale(run, scale)
     settings = make_settings(run, machine, what_can(host))
-    lost = unjudged_workloads(experiment, run, machine, settings)
+    lost = unjudged_workloads(experiment, machine, settings, not_counted)
     for line in settings.cannot:
         print(f"atoll: not varied here: {line}", file=sys.stderr)
     for line in lost:
         print(f"atoll: cannot be judged here: {line}", file=sys.stderr)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = output or state_dir("results") / f"{experiment.name}-{stamp}.json"
-    earlier = resumable(path, run, machine, settings, scale.part) if resume else None
+    earlier = resumable(path, machine, settings, scale) if resume else None
     if not resume:
         require_new(path)
     if within_s is None:
         first = earlier.runs[-1].block + 1 if earlier else 0
         left = scale.model_copy(update={"blocks": max(0, scale.blocks - first)})
-        print(f"atoll: {_cost(run, left, settings)}", file=sys.stderr)
+        print(f"atoll: {_cost(left, settings)}", file=sys.stderr)
     refuse_unwritable(str(path))
 
     def keep(found: WorkloadRuns) -> None:
@@ -76,7 +84,7 @@ def run_workloads(
                 run,
                 machine,
                 settings,
-                part=scale.part,
+                scale=scale,
                 length=Length(scale.blocks, within_s),
                 folder=JournalFolder(),
                 keep=keep,
@@ -92,27 +100,32 @@ def run_workloads(
     return of_workloads(experiment, found, path.name)
 
 
-def workloads_here(experiment: Experiment, run: WorkloadRun, machine: Machine) -> list[str]:
+def workloads_here(
+    experiment: Experiment, run: WorkloadRun, machine: Machine, not_counted: Mapping[str, str]
+) -> list[str]:
     """What this machine can vary, cannot vary, and the cost of each scale."""
-    settings = make_settings(run, machine, what_can(LocalHost()))
-    cannot = [f"cannot vary {one}" for one in settings.cannot]
-    try:
-        lost = unjudged_workloads(experiment, run, machine, settings)
-    except UsageError as fault:
-        return [f"cannot: {fault}", *cannot]
-    costs = [
-        f"{size}: {f'cannot: {large}' if large else _cost(run, scale, settings)}"
-        for size, scale in run.scales.items()
-        for large in [too_large(scale, machine)]
-    ]
-    return [*costs, *cannot, *(f"cannot be judged here: {one}" for one in lost)]
+    lines: list[str] = []
+    rest: dict[str, None] = {}
+    for size, scale in run.scales.items():
+        try:
+            settings = make_settings(at_scale(run, scale), machine, what_can(LocalHost()))
+            rest |= dict.fromkeys(f"cannot vary {one}" for one in settings.cannot)
+            lost = unjudged_workloads(experiment, machine, settings, not_counted)
+        except UsageError as fault:
+            lines.append(f"{size}: cannot: {fault}")
+            continue
+        large = too_large(scale, machine)
+        lines.append(f"{size}: {f'cannot: {large}' if large else _cost(scale, settings)}")
+        rest |= dict.fromkeys(f"cannot be judged here: {one}" for one in lost)
+    return [*lines, *rest]
 
 
-def _cost(run: WorkloadRun, scale: WorkloadScale, settings: Settings) -> str:
+def _cost(scale: WorkloadScale, settings: Settings) -> str:
     if not scale.blocks:
         return "the file has all blocks; nothing is left to measure"
     return (
-        f"{plural(len(settings.all), 'setting')} of {plural(len(run.workloads), 'workload')} in "
-        f"each of {plural(scale.blocks, 'block')}, by our guess about "
-        f"{span(runs_of(run, scale, settings) * scale.run_s)}"
+        f"{plural(len(settings.all), 'setting')} of "
+        f"{plural(len(settings.workloads), 'workload')} in each of "
+        f"{plural(scale.blocks, 'block')}, by our guess about "
+        f"{span(runs_of(scale, settings) * scale.run_s)}"
     )

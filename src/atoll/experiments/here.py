@@ -21,6 +21,7 @@ from atoll.schema.experiment import (
     TransactionScale,
     WorkloadScale,
 )
+from atoll.schema.kernel import Kernels
 from atoll.schema.machine import Chiplet, Machine
 from atoll.schema.plan import EngineTraits, Malloc
 from atoll.schema.results import Entrant
@@ -62,6 +63,7 @@ class Can:
 
     mallocs: Collection[str] = tuple(Malloc)  # that can be preloaded
     knobs_fault: str = ""  # why no knob can be turned; empty if they can
+    kernels: Kernels | None = None  # None: atoll-kernels is not installed
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from atoll.experiments.claims import (
     parse_term,
     terms_of,
 )
+from atoll.experiments.here import unmet
 from atoll.experiments.oltp_readings import OltpReadings
 from atoll.experiments.profile_readings import ProfileReadings
 from atoll.experiments.readings import BenchReadings
@@ -27,11 +28,12 @@ from atoll.experiments.workload_readings import VALUES, WorkloadReadings
 from atoll.experiments.workload_settings import PAPER_ROWS
 from atoll.oltp.analysis import cautions
 from atoll.schema.experiment import Experiment
+from atoll.schema.kernel import KernelResult
 from atoll.schema.oltp import OltpRuns
 from atoll.schema.profile import Profile
 from atoll.schema.summary import BenchSummary
 from atoll.schema.text import plural
-from atoll.schema.workload import WorkloadRuns
+from atoll.schema.workload import WorkloadResult, WorkloadRuns
 
 _EMULATED = "was measured on an emulated CPU, so its figures mean nothing"
 _OLD_CLOCK = (
@@ -48,7 +50,8 @@ class Ours:
     readings: Mapping[str, Read]  # by engine or workload; '' of a profile
     warnings: tuple[str, ...] = ()  # what a reader must know before trusting a figure
     bench: BenchSummary | None = None  # None: no engine was measured
-    basis: str = "measured"  # or emulated
+    basis: str = "measured"  # or emulated, or simulated: fills in an emulated machine
+    meaningless: tuple[str, ...] = ()  # why the figure means nothing on that machine
     more: tuple[Term, ...] = ()  # measured, but neither published nor of the claim
 
 
@@ -78,20 +81,33 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
 
 
 def of_workloads(experiment: Experiment, found: WorkloadRuns, source: str) -> Ours:
-    sizes = {one.result.workload: one.result.records for one in found.runs}
+    sizes = {one.result.workload: _size(one.result) for one in found.runs}
     readings = WorkloadReadings.by_workload(found)
     return Ours(
         machine=machine_line(found.machine),
-        size=", ".join(
-            f"{name} with {records:,} records ({records / PAPER_ROWS[name]:.2g} of the paper's)"
-            for name, records in sizes.items()
-        ),
+        size=", ".join(f"{name} with {size}" for name, size in sizes.items()),
         source=source,
         readings=readings,
         warnings=(*_not_turned(experiment, found.settings[0]), *found.warnings),
-        basis="emulated" if found.emulated else "measured",
+        basis=_basis(experiment, found),
+        meaningless=tuple(unmet(experiment.needs, found.machine)),
         more=tuple(_more(experiment, found, next(iter(readings.values())))),
     )
+
+
+def _size(result: WorkloadResult | KernelResult) -> str:
+    if isinstance(result, KernelResult):
+        return " ".join(f"{name}={value}" for name, value in result.parameters.items() if value)
+    share = result.records / PAPER_ROWS[result.workload]
+    return f"{result.records:,} records ({share:.2g} of the paper's)"
+
+
+def _basis(experiment: Experiment, found: WorkloadRuns) -> str:
+    """Simulated caches count fills, though an emulated CPU's times mean nothing."""
+    terms = terms_of(parse_claim(experiment.check.shape))
+    if found.emulated and all(one.name == "fills" for one in terms):
+        return "simulated"
+    return "emulated" if found.emulated else "measured"
 
 
 def _more(experiment: Experiment, found: WorkloadRuns, read: Read) -> Iterator[Term]:
@@ -136,6 +152,9 @@ def verdicts(experiment: Experiment, ours: Ours) -> dict[str, Verdict]:
     """By engine: whether the paper's claim held. Times of an emulated CPU show nothing."""
     if ours.basis == "emulated":
         return dict.fromkeys(ours.readings, Verdict(Outcome.UNJUDGED, (_EMULATED,)))
+    if ours.meaningless:
+        why = tuple(f"the figure means nothing on this machine: {one}" for one in ours.meaningless)
+        return dict.fromkeys(ours.readings, Verdict(Outcome.UNJUDGED, why))
     claim = parse_claim(experiment.check.shape)
     return {
         engine: judge(claim, read, experiment.check.margin)

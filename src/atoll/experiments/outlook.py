@@ -10,7 +10,7 @@ from atoll.errors import UsageError
 from atoll.experiments.claims import parse_claim, terms_of
 from atoll.experiments.here import Can, possible, too_large, unmet
 from atoll.experiments.oltp_readings import transactions_here
-from atoll.experiments.workload_settings import make_settings, runs_of
+from atoll.experiments.workload_settings import at_scale, make_settings, runs_of
 from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, TransactionRun, WorkloadRun
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
@@ -53,11 +53,14 @@ def outlook(
 
 
 def _of_workloads(run: WorkloadRun, machine: Machine, can: Can) -> Outlook:
-    settings = make_settings(run, machine, can)
-    cost_s: dict[str, float | None] = {
-        name: None if too_large(scale, machine) else runs_of(run, scale, settings) * scale.run_s
-        for name, scale in run.scales.items()
-    }
+    cost_s: dict[str, float | None] = {}
+    for name, scale in run.scales.items():
+        try:
+            settings = make_settings(at_scale(run, scale), machine, can)
+        except UsageError as fault:
+            return Outlook("no", (str(fault),))
+        large = too_large(scale, machine)
+        cost_s[name] = None if large else runs_of(scale, settings) * scale.run_s
     return Outlook("in part" if settings.cannot else "yes", settings.cannot, cost_s)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from atoll.errors import UsageError
-from atoll.experiments.claims import Outcome, Read, Reading, Term, judge, parse_claim
+from atoll.experiments.claims import Outcome, Read, Reading, Term, judge, parse_claim, terms_of
 from atoll.experiments.here import Possible
 from atoll.experiments.readings import COUNTED, BenchReadings
 from atoll.experiments.workload_readings import WorkloadReadings
-from atoll.experiments.workload_settings import Settings
-from atoll.schema.experiment import BenchRun, Experiment, Scale, WorkloadRun
+from atoll.experiments.workload_settings import PAPER_ROWS, Settings
+from atoll.schema.experiment import BenchRun, Experiment, Scale
+from atoll.schema.fills import FillSources
+from atoll.schema.kernel import Concurrency, KernelResult
 from atoll.schema.machine import Machine
 from atoll.schema.workload import SettingRun, WorkloadAnswer, WorkloadResult, WorkloadRuns
 from atoll.stats.paired import MIN_BLOCKS
@@ -18,6 +21,26 @@ from atoll.suites import registry as suites
 from atoll.suites.selection import select_queries
 
 _ALIKE = dict.fromkeys(range(MIN_BLOCKS), 1.0)
+_ANY_KERNEL = KernelResult(
+    workload="bfs",
+    scheduler="atoll",
+    approach=None,
+    workers=1,
+    arrays="partitioned",
+    pages="transparent",
+    seed=1,
+    parameters={},
+    make_s=0,
+    runs_s=(1.0,),
+    work=1,
+    unit="edges",
+    per_s=1,
+    traffic_bytes=1e9,
+    peak_bytes=1,
+    figures={},
+    concurrency=Concurrency(every_s=1, running=(1,), threads_created=1),
+)
+_ANY_FILLS = FillSources(own_l3=1, other_chiplet=1, other_node=1, local_memory=1, remote_memory=1)
 _ANY = WorkloadResult(
     workload="w1",
     scheduler="plain",
@@ -75,18 +98,25 @@ def unjudged(
 
 
 def unjudged_workloads(
-    experiment: Experiment, run: WorkloadRun, machine: Machine, settings: Settings
+    experiment: Experiment,
+    machine: Machine,
+    settings: Settings,
+    uncounted: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """As `unjudged`, of workloads."""
+    terms = terms_of(parse_claim(experiment.check.shape))
+    printed = {term.values["of"]: 1.0 for term in terms if term.name == "figure"}
     local = 0.5 if len(machine.nodes) > 1 else None
     alike = [
         SettingRun(
             block=block,
             setting=dict(setting),
-            result=_ANY.model_copy(update={"workload": name, "local_share_estimated": local}),
+            result=_ANY.model_copy(update={"workload": name, "local_share_estimated": local})
+            if name in PAPER_ROWS
+            else _ANY_KERNEL.model_copy(update={"workload": name, "figures": printed}),
+            fills=None if "fills" in uncounted else _ANY_FILLS,
         )
-        for name in run.workloads
-        for setting in settings.all
+        for name, setting in settings.pairs
         for block in _ALIKE
     ]
     found = WorkloadRuns(

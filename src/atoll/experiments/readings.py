@@ -2,7 +2,7 @@
 
     time(...)       seconds of a query, geometric mean over the queries
     speedup(...)    over WIM without a place of its own (n, memory, placement), all else equal
-    gain(over=P)    over the policy P, all else equal
+    gain(over=P)    over the policy P, or with over=A: the default of the axis A, all else equal
     scaling(...)    over WIM with the fewest cores
     best(over=A)    the largest speed-up over the values of the axis A
     least_query(...), most_query(...)  the smallest, the largest speed-up of a query
@@ -97,7 +97,11 @@ class BenchReadings:
             case "speedup":
                 return self._speedup(found, values, query)
             case "gain":
-                return self._gain(found, {**values, "policy": over or _WIM}, query)
+                axis, is_axis, _ = (over or _WIM).partition(":")
+                if is_axis:
+                    rest = {key: value for key, value in values.items() if key != axis}
+                    return self._gain(found, rest, query)
+                return self._gain(found, {**values, "policy": axis}, query)
             case "scaling":
                 return self._scaling(found, query)
             case "least_query" | "most_query":

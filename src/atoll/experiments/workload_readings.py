@@ -1,14 +1,22 @@
-"""The terms of a claim over runs of a workload under settings. Pure.
+"""The terms of a claim over runs of a workload or kernel under settings. Pure.
 
     time(...)       seconds of a run
     build(...)      seconds until the index of w4 was there
     speedup(...)    over the baseline, which has the first value of each axis
     remaining(...)  the time in percent of the baseline's
     best(over=A)    the largest speed-up over the values of the axis A, all else as given
+    gain(..., over=A:V)  the speed-up over the setting with V in the axis A, all else as given
+    scaling(...)    the speed-up over the fewest workers, all else as given
     overhead(...)   resident memory over what the workload must hold
     moves(...)      of its threads between CPUs, at least 1 so that it has ratios
     local(...)      the share of its pages near their readers, in percent, estimated from pages;
                     at least 0.01
+    figure(of=F, ...)  of a kernel: a figure that it prints
+    running(...)    of a kernel: the mean number of threads that ran or could
+    threads(...)    of a kernel: those that it created
+    fills(of=P, ...)  lines that the L2s got, with those of making and checking, where caches are
+                    simulated: from the chiplet's L3 (local), another chiplet of the node (near), a
+                    chiplet of another node (far), or memory
 
 The keys are the axes; one that is absent has the baseline's value.
 """
@@ -17,28 +25,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import truediv
 from statistics import fmean
 
 from atoll.experiments.claims import Reading, Term, without_knobs
 from atoll.experiments.here import counts
+from atoll.schema.fills import FillSources
+from atoll.schema.kernel import KernelResult
 from atoll.schema.machine import Machine
 from atoll.schema.workload import SettingRun, WorkloadResult, WorkloadRuns
 
-NAMES = frozenset({"time", "build", "speedup", "remaining", "best", "overhead", "moves", "local"})
 _LEAST_SHARE = 0.01
 
-Value = Callable[[WorkloadResult], float | None]
+Value = Callable[[WorkloadResult | KernelResult], float | None]
+
+
+def _query(value: Callable[[WorkloadResult], float | None]) -> Value:
+    return lambda one: value(one) if isinstance(one, WorkloadResult) else None
+
+
+def _kernel(value: Callable[[KernelResult], float | None]) -> Value:
+    return lambda one: value(one) if isinstance(one, KernelResult) else None
+
+
 VALUES: Mapping[str, Value] = {  # those that are of one setting alone
     "time": lambda one: one.runs_s[0],
-    "build": lambda one: one.build_s,
-    "overhead": lambda one: one.overhead,
-    "moves": lambda one: None if one.migrations is None else max(one.migrations, 1),
-    "local": lambda one: (
-        None
-        if one.local_share_estimated is None
-        else max(100 * one.local_share_estimated, _LEAST_SHARE)
+    "build": _query(lambda one: one.build_s),
+    "overhead": _query(lambda one: one.overhead),
+    "moves": _query(lambda one: None if one.migrations is None else max(one.migrations, 1)),
+    "local": _query(
+        lambda one: (
+            None
+            if one.local_share_estimated is None
+            else max(100 * one.local_share_estimated, _LEAST_SHARE)
+        )
     ),
+    "running": _kernel(
+        lambda one: (
+            fmean(one.concurrency.running) if one.concurrency and one.concurrency.running else None
+        )
+    ),
+    "threads": _kernel(lambda one: one.concurrency.threads_created if one.concurrency else None),
 }
+_FILLS: Mapping[str, Callable[[FillSources], int]] = {
+    "local": lambda one: one.own_l3,
+    "near": lambda one: one.other_chiplet,
+    "far": lambda one: one.other_node,
+    "memory": lambda one: one.local_memory + one.remote_memory,
+}
+NAMES = frozenset({*VALUES, "speedup", "remaining", "best", "gain", "scaling", "figure", "fills"})
 
 
 class WorkloadReadings:
@@ -68,10 +103,10 @@ class WorkloadReadings:
             return f"a workload has no {term.name}(...)"
         values = without_knobs(term, self._settings[0])
         asked = {key: self._counts.number(value) for key, value in values.items()}
-        over = asked.pop("over", None)
+        over, part = asked.pop("over", ""), asked.pop("of", "")
         setting = {**self._settings[0], **asked}
         if term.name == "best":
-            return self._best(over or "", setting)
+            return self._best(over, setting)
         if setting not in self._settings:
             listed = ", ".join(f"{key}={value}" for key, value in asked.items())
             return f"nothing was run with {listed}"
@@ -79,8 +114,20 @@ class WorkloadReadings:
             case "speedup":
                 return self._speedup(setting)
             case "remaining":
-                return self._over_baseline(setting, lambda base, mine: 100 * mine / base)
-        blocks = self._blocks(setting, VALUES[term.name])
+                return self._over(self._settings[0], setting, lambda base, mine: 100 * mine / base)
+            case "gain":
+                axis, _, value = over.partition(":")
+                return self._over({**setting, axis: value}, setting)
+            case "scaling":
+                every = [int(one["workers"]) for one in self._settings if "workers" in one]
+                fewest = {"workers": str(min(every))} if every else {}
+                return self._over({**setting, **fewest}, setting)
+            case "fills":
+                blocks = self._fills(setting, part)
+            case "figure":
+                blocks = self._blocks(setting, _kernel(lambda one: one.figures.get(part)))
+            case _:
+                blocks = self._blocks(setting, VALUES[term.name])
         if not blocks:
             return f"{term.name} was not measured"
         return replace(Reading.over(blocks, _of(setting)), mean=fmean(blocks.values()))
@@ -94,22 +141,33 @@ class WorkloadReadings:
         return max(found, key=lambda one: one.estimate.value)
 
     def _speedup(self, setting: Mapping[str, str]) -> Reading | str:
-        return self._over_baseline(setting, lambda base, mine: base / mine)
+        return self._over(self._settings[0], setting)
 
-    def _over_baseline(
-        self, setting: Mapping[str, str], ratio: Callable[[float, float], float]
+    def _over(
+        self,
+        baseline: Mapping[str, str],
+        setting: Mapping[str, str],
+        ratio: Callable[[float, float], float] = truediv,
     ) -> Reading | str:
-        base = self._blocks(self._settings[0], VALUES["time"])
+        base = self._blocks(baseline, VALUES["time"])
         mine = self._blocks(setting, VALUES["time"])
         both = base.keys() & mine.keys()
         if not both:
             return "no block has it"
         found = Reading.over({one: ratio(base[one], mine[one]) for one in both}, _of(setting))
-        return replace(found, by_name=setting == self._settings[0])
+        return replace(found, by_name=setting == baseline)
 
     def _blocks(self, setting: Mapping[str, str], value: Value) -> dict[int, float]:
         found = {one.block: value(one.result) for one in self._runs if one.setting == setting}
         return {block: each for block, each in found.items() if each is not None}
+
+    def _fills(self, setting: Mapping[str, str], place: str) -> dict[int, float]:
+        """At least 1, so that they have ratios."""
+        return {
+            one.block: max(_FILLS[place](one.fills), 1)
+            for one in self._runs
+            if one.setting == setting and one.fills is not None and place in _FILLS
+        }
 
 
 def _of(setting: Mapping[str, str]) -> str:

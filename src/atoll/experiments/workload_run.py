@@ -11,19 +11,28 @@ from atoll.bench import switches
 from atoll.bench.axes import Axis
 from atoll.bench.results import require_same
 from atoll.errors import UsageError
-from atoll.experiments.workload_settings import Setting, Settings, flags, knobs, records
+from atoll.experiments.workload_settings import (
+    PAPER_ROWS,
+    Setting,
+    Settings,
+    flags,
+    knobs,
+    records,
+)
 from atoll.host.api import Host
 from atoll.host.cpu_times import cpu_times
 from atoll.host.environment import emulated
+from atoll.inspect.fills import fill_count
 from atoll.knobs.journal import JournalFolder
 from atoll.plan.identity import machine_id
-from atoll.probing.workload import run_workload
+from atoll.probing.workload import run_kernel, run_workload
 from atoll.schema.base import parse
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.experiment import WorkloadRun
+from atoll.schema.experiment import WorkloadRun, WorkloadScale
+from atoll.schema.kernel import KernelResult
 from atoll.schema.machine import Machine
 from atoll.schema.text import plural
-from atoll.schema.workload import SettingRun, WorkloadRuns
+from atoll.schema.workload import SettingRun, WorkloadResult, WorkloadRuns
 
 _BUSY_SHARE = 0.1  # of the CPUs' time in a block
 
@@ -40,7 +49,7 @@ def measure_workloads(
     machine: Machine,
     settings: Settings,
     *,
-    part: float,
+    scale: WorkloadScale,
     length: Length,
     folder: JournalFolder,
     keep: Callable[[WorkloadRuns], None],
@@ -67,15 +76,27 @@ def measure_workloads(
     started_s = host.monotonic()
     with switches.turning(before, host, folder, say) as turn:
         for block in range(first, length.blocks if length.within_s is None else 1_000_000):
-            pairs = [(name, one) for name in run.workloads for one in settings.all]
-            for place, (name, one) in enumerate(pairs if block % 2 == 0 else reversed(pairs)):
+            pairs = settings.pairs if block % 2 == 0 else settings.pairs[::-1]
+            for place, (name, one) in enumerate(pairs):
                 say(f"block {block + 1}, run {place + 1} of {len(pairs)}: {_words(name, one)}")
                 turn(knobs(one))
                 own, launch = flags(
-                    run, name, one, part=part, check=block == first, machine=machine
+                    run, name, one, scale=scale, check=block == first, machine=machine
                 )
-                result = run_workload(host, own, launch)
-                done.append(SettingRun(block=block, setting=dict(one), result=result))
+                with fill_count(host) as count:
+                    count.measure()
+                    start = run_workload if name in PAPER_ROWS else run_kernel
+                    result = start(host, own, launch)
+                    count.measured()
+                fills = count.found
+                done.append(
+                    SettingRun(
+                        block=block,
+                        setting=dict(one),
+                        result=result,
+                        fills=None if fills is None else fills.sources(),
+                    )
+                )
             busy.look()
             found = WorkloadRuns(
                 machine=machine,
@@ -93,19 +114,25 @@ def measure_workloads(
 
 
 def resumable(
-    path: Path, run: WorkloadRun, machine: Machine, settings: Settings, part: float
+    path: Path, machine: Machine, settings: Settings, scale: WorkloadScale
 ) -> WorkloadRuns:
     """The runs of a file that the same experiment at the same scale here goes on from. Raises
     UsageError."""
     found = read_runs(path)
-    there = {one.result.workload: one.result.records for one in found.runs}
+    there = {one.result.workload: _size(one.result, scale) for one in found.runs}
+    wanted = {
+        name: f"{records(name, scale.part)} records"
+        if name in PAPER_ROWS
+        else scale.flags.get(name, "")
+        for name in settings.workloads
+    }
     then = format_cpulist(found.machine.allowed.pus)
     require_same(
         str(path),
         ("machine", machine_id(found.machine), machine_id(machine)),
         ("allowed CPUs", then, format_cpulist(machine.allowed.pus)),
         ("settings", [*found.settings], [dict(one) for one in settings.all]),
-        ("records", there, {name: records(name, part) for name in run.workloads}),
+        ("size", there, wanted),
     )
     return found
 
@@ -150,6 +177,14 @@ def read_runs(path: Path) -> WorkloadRuns:
     except (OSError, ValueError) as fault:
         raise UsageError(f"{path}: cannot be read ({fault})") from None
     return parse(WorkloadRuns, text, where=str(path), error=UsageError)
+
+
+def _size(result: WorkloadResult | KernelResult, scale: WorkloadScale) -> str:
+    """The records, or the values of those flags that the scale has."""
+    if isinstance(result, WorkloadResult):
+        return f"{result.records} records"
+    words = scale.flags.get(result.workload, "").split()[::2]
+    return " ".join(f"{flag} {result.parameters.get(flag.removeprefix('--'))}" for flag in words)
 
 
 def _words(workload: str, setting: Setting) -> str:

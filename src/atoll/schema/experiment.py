@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.profile import Kind
-from atoll.schema.workload import WorkloadName
 
 
 class PaperMachine(Record):
@@ -83,21 +82,28 @@ class BenchRun(Record):
 class WorkloadScale(Record):
     """How large a run of workloads is."""
 
-    part: float = Field(gt=0)  # of the paper's rows: 100 million in w1 and w2, 256 million in w3
+    # Of the paper's rows, for W1 to W4: 100 million in w1 and w2, 256 million in w3 and w4.
+    part: float = Field(default=1, gt=0)
+    flags: dict[str, str] = Field(default_factory=dict)  # kernel -> those of its size
+    axes: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # in place of the run's
     blocks: int = Field(default=5, ge=1)
     memory_gib: float = Field(default=0, ge=0)  # that the machine must have
     run_s: float = Field(gt=0)  # our guess for the data, the run and the start of one setting
 
 
 class WorkloadRun(Record):
-    """Run by `atoll-workload`: in each block each workload once under each setting.
+    """Run by `atoll-workload` or `atoll-kernels`: in each block each workload once under each
+    setting.
 
     The axes are those of `atoll.experiments.workload_settings`; the first value of each makes the
     baseline.
     """
 
-    workloads: tuple[WorkloadName, ...] = Field(min_length=1)
+    workloads: tuple[str, ...] = Field(min_length=1)  # all of W1 to W4, or all kernels
     axes: dict[str, tuple[str, ...]] = Field(min_length=1)
+    # Axis of kernels -> value, or KERNEL:VALUE where a kernel differs -> flags. An axis that is not
+    # here is a flag itself.
+    words: dict[str, dict[str, str]] = Field(default_factory=dict)
     product: bool = False
     keep: bool = False  # w3: keep the joined rows
     scales: dict[Size, WorkloadScale] = Field(min_length=1)

@@ -14,6 +14,14 @@ from pydantic import Field
 from atoll.schema.base import Record
 
 
+class Concurrency(Record):
+    """How many threads of the process ran, or could have run, in the timed runs."""
+
+    every_s: float = Field(gt=0)  # between two of `running`
+    running: tuple[int, ...]
+    threads_created: int = Field(ge=0)  # in the process's life
+
+
 class KernelResult(Record):
     format: Literal["atoll/kernel"] = "atoll/kernel"
     version: Literal[1] = 1
@@ -34,6 +42,7 @@ class KernelResult(Record):
     traffic_bytes: float | None
     peak_bytes: int = Field(ge=0)  # resident memory of the process at its most
     figures: dict[str, float]  # of the answer and the input; a wrong answer is not reported
+    concurrency: Concurrency | None = None  # if it was asked for
     launch: tuple[str, ...] = ()  # flags of atoll-exec: place, memory policy, malloc
 
 

@@ -2,16 +2,19 @@
 
 `atoll-workload` prints it, without `launch`; `atoll workload run --json` prints it with the flags
 of atoll-exec under which it ran. The workloads are W1 to W4 of numa-query-tuning, table I.
-`atoll experiment run` writes the other: a run of each workload under each setting in each block.
+`atoll experiment run` writes the other: a run of each workload, or kernel, under each setting in
+each block.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from atoll.schema.base import Record
+from atoll.schema.fills import FillSources
+from atoll.schema.kernel import KernelResult
 from atoll.schema.machine import Machine
 
 WorkloadName = Literal["w1", "w2", "w3", "w4"]
@@ -71,7 +74,9 @@ class SettingRun(Record):
 
     block: int = Field(ge=0)
     setting: dict[str, str]  # axis -> value
-    result: WorkloadResult
+    result: Annotated[WorkloadResult | KernelResult, Field(discriminator="format")]
+    # Lines that the L2s got, with those of making and checking; None: caches are not simulated.
+    fills: FillSources | None = None
 
 
 class WorkloadRuns(Record):

@@ -23,10 +23,13 @@ from atoll.experiments.claims import (
 )
 from atoll.experiments.here import Can, Counts
 from atoll.experiments.workload_settings import make_settings
+from atoll.host.local import LocalHost
+from atoll.probing.workload import kernels
 from atoll.schema.experiment import Experiment
 from atoll.stats.paired import Estimate, Interval
 from atoll.suites import registry as suites
 from atoll.suites.selection import select_queries
+from tests.parts.kernels import every_kernel
 from tests.parts.machines import NodeShape, build
 
 ALL = experiments()
@@ -38,7 +41,7 @@ NOT_BORNE_OUT = {
     *("numa-fig5", "numa-fig6", "numa-fig18"),
     *("tuning-fig2", "tuning-fig3", "tuning-fig4", "tuning-fig5a", "tuning-fig5b", "tuning-fig5c"),
     *("tuning-fig5d", "tuning-fig6", "tuning-fig6j", "tuning-fig7", "tuning-fig8", "tuning-fig9"),
-    "arcas-fig13",
+    *("arcas-fig9", "arcas-fig13"),
 }
 BENCHED = [one for one in ALL if one.bench]
 
@@ -76,12 +79,40 @@ def test_a_bench_has_known_axes_engines_queries_and_terms(one: Experiment) -> No
 @pytest.mark.parametrize("one", [one for one in ALL if one.workload], ids=lambda one: one.name)
 def test_workloads_have_known_axes_and_terms(one: Experiment) -> None:
     assert one.workload
-    machine = build([[NodeShape(chiplets=(4, 4))]] * 2)
-    settings = make_settings(one.workload, machine, Can(("jemalloc", "tcmalloc", "tbbmalloc")))
+    machine = build([[NodeShape(chiplets=(16, 16))]] * 2)
+    settings = make_settings(one.workload, machine, every_kernel(one.workload))
     assert len(settings.all) > 1 and not settings.cannot
     for term in all_terms(one):
         assert term.name in workload_readings.NAMES
-        assert term.values.keys() <= {*one.workload.axes, "over"}, str(term)
+        assert term.values.keys() <= {*one.workload.axes, "over", "of"}, str(term)
+
+
+OF_KERNELS = [one for one in ALL if one.workload and one.paper == "arcas-runtime"]
+OF_KERNELS = [one for one in OF_KERNELS if one.name != "arcas-fig11"]  # --concurrency is to come
+
+
+@pytest.mark.parametrize("one", OF_KERNELS, ids=lambda one: one.name)
+def test_flags_of_kernels_are_those_of_the_program(one: Experiment) -> None:
+    """Of the kernels that this build has."""
+    assert one.workload
+    known = kernels(LocalHost())
+    built = {each.name for each in known.workloads}
+    own = tuple(name for name in one.workload.workloads if name in built)
+    machine = build([[NodeShape(chiplets=(16, 16))]] * 2)
+    for name in own:
+        run = one.workload.model_copy(update={"workloads": (name,)})
+        settings = make_settings(run, machine, Can(kernels=known))
+        for scale in run.scales.values():
+            assert scale.flags.get(name) or "size" in run.axes, name
+            sized = run.model_copy(
+                update={
+                    "axes": {**run.axes, "of": ("it",)},
+                    "words": {**run.words, "of": {"it": scale.flags.get(name, "")}},
+                }
+            )
+            assert len(make_settings(sized, machine, Can(kernels=known)).pairs) == len(
+                settings.pairs
+            )
 
 
 @pytest.mark.parametrize("one", [one for one in ALL if one.oltp], ids=lambda one: one.name)

@@ -43,6 +43,7 @@ def seconds_of(entrant: Entrant, one: Experiment, *, reverse: bool) -> float:
     rank += values.get("memory", "bind") != "bind"
     rank -= values.get("malloc") == "tbbmalloc"
     rank -= values.get("thp") == "never"
+    rank -= values.get("scheduler") == "atoll"
     rank -= values.get("knob:numa-balancing") == "0"
     slow = 1 / 1.3**rank if reverse else 1.3**rank
     return slow * (32 if values.get("cores") == "1" else 1)
@@ -73,8 +74,8 @@ def measured(one: Experiment, engines: list[EngineTraits], *, reverse: bool = Fa
             else each
             for each in found
         ]
-    if one.name == "tuning-fig9":  # it compares two queries by name
-        of_it = {"q1": "q5", "q6": "q18"}
+    named = {"tuning-fig9": {"q1": "q5", "q6": "q18"}, "arcas-fig12": {"q1": "q1", "q6": "q21"}}
+    if of_it := named.get(one.name):  # it names queries
         head = head.model_copy(update={"queries": tuple(of_it.values())})
         found = [
             each.model_copy(update={"query": of_it[each.query]})

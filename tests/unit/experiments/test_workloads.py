@@ -25,15 +25,17 @@ from atoll.host.api import Host
 from atoll.knobs.journal import JournalFolder
 from atoll.schema.experiment import Experiment, WorkloadRun, WorkloadScale
 from atoll.schema.plan import EngineTraits
-from atoll.schema.workload import SettingRun, WorkloadAnswer, WorkloadResult, WorkloadRuns
+from atoll.schema.workload import WorkloadAnswer, WorkloadResult, WorkloadRuns
 from tests.parts.fake_host import FakeHost
+from tests.parts.kernels import LARGE, runs
 from tests.parts.machines import NodeShape, build, restrict
 
 TWO_CORES = build([[NodeShape(rest=2)]])
-LARGE = build([[NodeShape(chiplets=(4, 4), memory_gib=128)]] * 4)
 ALL = Can(("jemalloc", "tcmalloc", "tbbmalloc"))
-OF_WORKLOADS = [one for one in experiments() if one.workload]
+OF_WORKLOADS = [one for one in experiments() if one.workload and one.paper == "numa-query-tuning"]
 SCALE = WorkloadScale(part=0.001, run_s=1)
+TINY = WorkloadScale(part=1e-6, run_s=1)  # 100 records of w1
+HALF = WorkloadScale(part=0.5, run_s=1)
 
 
 def run(axes: Mapping[str, tuple[str, ...]], *, product: bool = False) -> WorkloadRun:
@@ -68,19 +70,6 @@ def result(seconds: float = 1, **more: object) -> WorkloadResult:
     return WorkloadResult.model_validate(fields | more)
 
 
-def runs(settings: Sequence[Setting], of: Callable[[Setting, int], WorkloadResult]) -> WorkloadRuns:
-    return WorkloadRuns(
-        machine=LARGE,
-        emulated=False,
-        settings=tuple(map(dict, settings)),
-        runs=tuple(
-            SettingRun(block=block, setting=dict(one), result=of(one, block))
-            for block in range(6)
-            for one in settings
-        ),
-    )
-
-
 def test_the_baseline_comes_first_then_one_axis_at_a_time_or_all() -> None:
     axes = {"malloc": ("system", "tbbmalloc"), "threads": ("nodes", "all")}
     single = make_settings(run(axes), LARGE, ALL)
@@ -91,7 +80,7 @@ def test_the_baseline_comes_first_then_one_axis_at_a_time_or_all() -> None:
     )
     every = make_settings(run(axes, product=True), LARGE, ALL)
     assert len(every.all) == 4 and every.all[0] == single.all[0]
-    assert runs_of(run(axes), SCALE, single) == 5 * 2 * 3
+    assert runs_of(SCALE, single) == 5 * 2 * 3
 
 
 def test_what_a_small_machine_cannot_is_said_and_left_out() -> None:
@@ -135,16 +124,16 @@ def test_a_setting_becomes_flags() -> None:
         "knob:thp-enabled": "never",
     }
     chosen = run({"malloc": ("system",)})
-    own, launch = flags(chosen, "w1", setting, part=0.5, check=True, machine=LARGE)
+    own, launch = flags(chosen, "w1", setting, scale=HALF, check=True, machine=LARGE)
     words = "w1 --runs 1 --records 50000000 --threads 4 --dataset zipf --pin 0,1,2,3"
     assert " ".join(own) == words
     assert launch == ("-i", "all", "--malloc", "tbbmalloc")
     assert knobs(setting) == {"thp-enabled": "never"}
     kept = chosen.model_copy(update={"keep": True})
-    own, launch = flags(kept, "w3", {}, part=0.5, check=False, machine=LARGE)
+    own, launch = flags(kept, "w3", {}, scale=HALF, check=False, machine=LARGE)
     assert own == ["w3", "--runs", "1", "--records", "128000000", "--keep", "--no-check"]
     assert launch == ()
-    own, _ = flags(kept, "w4", {"index": "btree"}, part=0.5, check=False, machine=LARGE)
+    own, _ = flags(kept, "w4", {"index": "btree"}, scale=HALF, check=False, machine=LARGE)
     assert own[-3:] == ["--index", "btree", "--no-check"]
 
 
@@ -223,7 +212,7 @@ def ours(one: Experiment, *, reverse: bool) -> Ours:
 def test_each_claim_holds_in_the_papers_order_and_not_in_the_reverse(one: Experiment) -> None:
     assert one.workload
     settings = make_settings(one.workload, LARGE, ALL)
-    assert unjudged_workloads(one, one.workload, LARGE, settings) == []
+    assert unjudged_workloads(one, LARGE, settings) == []
     for reverse, outcome in ((False, "held"), (True, "did not hold")):
         for verdict in verdicts(one, ours(one, reverse=reverse)).values():
             assert verdict.outcome == outcome, verdict.reasons
@@ -247,11 +236,11 @@ def test_what_could_not_be_judged_is_known_before() -> None:
     one = get("tuning-fig6")
     assert one.workload
     settings = make_settings(one.workload, TWO_CORES, ALL)
-    [line] = unjudged_workloads(one, one.workload, TWO_CORES, settings)
+    [line] = unjudged_workloads(one, TWO_CORES, settings)
     assert line.startswith("w1, w2, w3: ") and "memory=interleave" in line
     none = make_settings(one.workload, TWO_CORES, Can(()))
     with pytest.raises(UsageError, match="tuning-fig6 cannot be judged here"):
-        unjudged_workloads(one, one.workload, TWO_CORES, none)
+        unjudged_workloads(one, TWO_CORES, none)
     found = outlook(one, TWO_CORES, registry_is_not_asked, {}, lambda _: {}, ALL)
     assert found.here == "in part" and found.cost_s and found.cost_s["smoke"] == 5 * 3 * 4 * 0.3
 
@@ -304,7 +293,7 @@ def measure(
         chosen,
         TWO_CORES,
         make_settings(chosen, TWO_CORES, ALL),
-        part=0.001,
+        scale=SCALE,
         length=length,
         folder=JournalFolder(tmp_path),
         keep=(kept if kept is not None else []).append,
@@ -331,16 +320,16 @@ def test_only_the_same_runs_are_resumed(tmp_path: Path, started: Started) -> Non
     path, settings = tmp_path / "r.json", make_settings(chosen, TWO_CORES, ALL)
     found = measure(tmp_path, Length(1), chosen=chosen)
     path.write_text(found.model_dump_json())
-    assert resumable(path, chosen, TWO_CORES, settings, 1e-6) == found  # 100 records
+    assert resumable(path, TWO_CORES, settings, TINY) == found  # 100 records
     others = make_settings(run({"malloc": ("system", "tcmalloc")}), TWO_CORES, ALL)
-    for machine, now, part, what in (
-        (restrict(TWO_CORES, pus=[0]), settings, 1e-6, "allowed CPUs"),
-        (TWO_CORES, settings, 1e-5, "records"),
-        (TWO_CORES, others, 1e-6, "settings"),
-        (LARGE, settings, 1e-6, "machine"),
+    for machine, now, scale, what in (
+        (restrict(TWO_CORES, pus=[0]), settings, TINY, "allowed CPUs"),
+        (TWO_CORES, settings, SCALE, "size"),
+        (TWO_CORES, others, TINY, "settings"),
+        (LARGE, settings, TINY, "machine"),
     ):
         with pytest.raises(UsageError, match=f"differs in its {what}"):
-            resumable(path, chosen, machine, now, part)
+            resumable(path, machine, now, scale)
 
 
 def test_every_second_block_is_in_reverse_and_the_first_one_checks(

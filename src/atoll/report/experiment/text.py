@@ -150,10 +150,16 @@ def _run_of_workloads(run: WorkloadRun) -> list[str]:
     how = "all combinations" if run.product else "one axis at a time"
     kept = "; w3 keeps its rows" if run.keep else ""
     lines = [f"workloads {', '.join(run.workloads)}{kept}", f"{'; '.join(axes)}; {how}"]
-    lines += [
-        f"{name}: {scale.part:g} of the paper's rows, {plural(scale.blocks, 'block')}"
-        for name, scale in run.scales.items()
-    ]
+    for axis, words in run.words.items():
+        lines += [f"{axis} {value}: {flags}" for value, flags in words.items()]
+    for name, scale in run.scales.items():
+        size = ", ".join(f"{kernel} {flags}" for kernel, flags in scale.flags.items())
+        if not run.words:
+            size = f"{scale.part:g} of the paper's rows"
+        varied = "; ".join(f"{axis} = {', '.join(own)}" for axis, own in scale.axes.items())
+        lines.append(
+            f"{name}: {'; '.join(filter(None, (size, varied)))}, {plural(scale.blocks, 'block')}"
+        )
     return lines
 
 
