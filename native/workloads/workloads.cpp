@@ -1,6 +1,7 @@
 #include "graph/bfs.hpp"
 #include "gups/gups.hpp"
 #include "sgd/sgd.hpp"
+#include "streamcluster/streamcluster.hpp"
 #include "workload.hpp"
 
 namespace atl::kernels {
@@ -10,6 +11,7 @@ std::span<const Workload* const> workloads() {
       &bfs_workload(),
       &gups(),
       &sgd(),
+      &streamcluster(),
   };
   return all;
 }
