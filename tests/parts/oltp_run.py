@@ -31,7 +31,7 @@ class SmallEngine(PostgreSQLEngine):
 def main(seconds: int, output: Path) -> None:
     host, machine = LocalHost(), read_machine(None, None)
     with terminate_is_interrupt():
-        plan = prepare(
+        setup = prepare(
             host,
             machine,
             SmallEngine(),
@@ -43,7 +43,7 @@ def main(seconds: int, output: Path) -> None:
             progress=lambda doing, share: None,
         )
         measurement = Measurement(
-            host, machine, plan, lambda line: print(line, flush=True), longest_wait_s=0
+            host, machine, setup, lambda line: print(line, flush=True), longest_wait_s=0
         )
         measurement.run(lambda found: print(output.write_text(found.model_dump_json())))
 

@@ -175,7 +175,7 @@ def run_oltp(
     host = LocalHost()
     with terminate_is_interrupt():
         with preparation() as tell:
-            plan = prepare(
+            setup = prepare(
                 host,
                 machine,
                 engine_of(),
@@ -186,9 +186,9 @@ def run_oltp(
                 blocks=blocks,
                 progress=tell,
             )
-        for note in plan.notes:
+        for note in setup.notes:
             print(f"atoll: {note}", file=sys.stderr)
-        runs = blocks * len(plan.works) * len(plan.seats)
+        runs = blocks * len(setup.works) * len(setup.seats)
         least_s = runs * (warmup_s + measured_s)
         print(f"atoll: {plural(runs, 'run')}, at least {span(least_s)}", file=sys.stderr)
 
@@ -197,7 +197,7 @@ def run_oltp(
 
         try:
             with progress(name) as say:
-                found = Measurement(host, machine, plan, say).run(keep)
+                found = Measurement(host, machine, setup, say).run(keep)
         except WrongAnswer as fault:
             print(fault.detail, file=sys.stderr)
             raise

@@ -50,12 +50,13 @@ ACKNOWLEDGED = "acknowledged"
 _LATE_S = 60.0  # how much longer than asked the driver may take
 _CHECK_S = 3600.0  # the limit of a condition: at scale 1 it reads tens of gigabytes
 _ASK_S = 600.0
-T = TypeVar("T")
 _DIED_S = 2.0  # until the supervisor knows which process died
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Setup:
     """What to measure."""
 
     engine: TransactionalEngine
@@ -72,7 +73,7 @@ class Plan:
 class Measurement:
     host: Host
     machine: Machine
-    plan: Plan
+    setup: Setup
     say: Callable[[str], None]
     longest_wait_s: float = 5.0  # for an idle machine, before each run
     runs: list[OltpRun] = field(default_factory=list)
@@ -84,15 +85,15 @@ class Measurement:
         Raises WrongAnswer if a condition does not hold, EngineFailed if the server or the driver
         ended; UsageError if another process measures.
         """
-        entrants = [(name, seat) for name in self.plan.works for seat in self.plan.seats]
+        entrants = [(name, seat) for name in self.setup.works for seat in self.setup.seats]
         labels = [f"{name} {seat.label}" for name, (seat, _) in entrants]
         with _only_one():
-            for block in range(self.plan.blocks):
+            for block in range(self.setup.blocks):
                 done: list[OltpRun] = []
                 for _, label in in_block(labels, block):
                     name, seat = entrants[labels.index(label)]
-                    where = f"block {block + 1} of {self.plan.blocks}, {label}"
-                    with _data_folder(self.plan.engine) as folder:
+                    where = f"block {block + 1} of {self.setup.blocks}, {label}"
+                    with _data_folder(self.setup.engine) as folder:
                         one = _Run(self, name, seat, block, folder, where)
                         done.append(one.measure())
                 self.runs += done
@@ -101,20 +102,20 @@ class Measurement:
         return found
 
     def found(self) -> OltpRuns:
-        plan = self.plan
+        setup = self.setup
         return OltpRuns(
-            engine=plan.engine.traits.name,
-            engine_version=plan.installation.version,
+            engine=setup.engine.traits.name,
+            engine_version=setup.installation.version,
             machine=self.machine,
             environment=environment(self.host, self.machine),
             emulated=emulated(self.host),
-            sizes={name: work.size for name, work in plan.works.items()},
-            warmup_s=plan.warmup_s,
-            measured_s=plan.measured_s,
+            sizes={name: work.size for name, work in setup.works.items()},
+            warmup_s=setup.warmup_s,
+            measured_s=setup.measured_s,
             durability=dict(self.durability),
-            seats=tuple(seat for seat, _ in plan.seats),
+            seats=tuple(seat for seat, _ in setup.seats),
             runs=tuple(self.runs),
-            warnings=plan.notes,
+            warnings=setup.notes,
         )
 
 
@@ -145,16 +146,16 @@ class _Run:
             raise
 
     def _measured(self, running: Running) -> OltpRun:
-        plan, work, client = self.of.plan, self._work, running.clients[0]
+        setup, work, client = self.of.setup, self._work, running.clients[0]
         host, (seat, _) = self.of.host, self.seat
-        self.of.durability = self._ask(partial(plan.engine.durability, client, timeout_s=_ASK_S))
+        self.of.durability = self._ask(partial(setup.engine.durability, client, timeout_s=_ASK_S))
         sync_file_system(self.folder)
-        self._ask(partial(plan.engine.checkpoint, client, timeout_s=_ASK_S))
+        self._ask(partial(setup.engine.checkpoint, client, timeout_s=_ASK_S))
         self.idle_before = wait_until_idle(host, self.of.longest_wait_s)
         self._drive(running)
         log = work.read(self._driver_files())
         rate, latencies = measured(
-            log, work.types, warmup_s=plan.warmup_s, measured_s=plan.measured_s
+            log, work.types, warmup_s=setup.warmup_s, measured_s=setup.measured_s
         )
         self.of.say(f"{self.where}: checking")
         acknowledged = int((log.types == work.types.index(work.counted[0])).sum())
@@ -178,12 +179,12 @@ class _Run:
 
     def _drive(self, running: Running) -> None:
         """Raises EngineFailed if the server or the driver ended early."""
-        plan, host, (seat, _) = self.of.plan, self.of.host, self.seat
+        setup, host, (seat, _) = self.of.setup, self.of.host, self.seat
         folder = self.folder / "driver"
         folder.mkdir(mode=0o700)
-        seconds = plan.warmup_s + plan.measured_s
+        seconds = setup.warmup_s + setup.measured_s
         drive = self._work.drive(
-            plan.installation,
+            setup.installation,
             running.deployment.endpoints[0],
             clients=seat.cores,
             seconds=seconds,
@@ -196,9 +197,9 @@ class _Run:
         def tick() -> None:
             running.check()
             elapsed_s = host.monotonic() - began
-            if not self.threads and elapsed_s > plan.warmup_s / 2:
+            if not self.threads and elapsed_s > setup.warmup_s / 2:
                 self._verify(running)
-            if self.times is None and elapsed_s >= plan.warmup_s:
+            if self.times is None and elapsed_s >= setup.warmup_s:
                 self.times = cpu_times(host, seat.cpus)
 
         self.driving = True
@@ -289,11 +290,11 @@ class _Run:
 
     @property
     def _work(self) -> Transactions:
-        return self.of.plan.works[self.name]
+        return self.of.setup.works[self.name]
 
     @contextmanager
     def _server(self) -> Iterator[Running]:
-        engine = self.of.plan.engine.kept_in(str(self.folder)).holding(self._work.data)
+        engine = self.of.setup.engine.kept_in(str(self.folder)).holding(self._work.data)
         with launch(
             self.seat[1],
             engine,

@@ -10,7 +10,7 @@ from atoll.engines.calls import located
 from atoll.engines.transactions import TransactionalEngine, Transactions
 from atoll.errors import UsageError
 from atoll.host.api import Host
-from atoll.oltp.measure import Plan
+from atoll.oltp.measure import Setup
 from atoll.oltp.seats import make_seats
 from atoll.probing.memory import free_bytes
 from atoll.schema.machine import Machine
@@ -38,7 +38,7 @@ def prepare(
     measured_s: int,
     blocks: int,
     progress: Progress,
-) -> Plan:
+) -> Setup:
     """Raises UsageError (a size, the cores, too little memory), EngineFailed (not installed, no
     driver), DiskFull."""
     works = {name: engine.transactions(name, size) for name, size in sizes.items()}
@@ -53,7 +53,7 @@ def prepare(
     require_room(cache_dir(), room, ", ".join(works))
     for work in works.values():
         work.load(installation, host=host, progress=progress)
-    return Plan(
+    return Setup(
         engine=engine,
         installation=installation,
         works=works,
