@@ -78,10 +78,11 @@ Rows rows_of(Team& team, const Memory& memory, const EdgeList& list, Direction d
 
 Graph build_graph(Team& team, const Memory& memory, const EdgeList& list,
                   const BuildOptions& options) {
-  const Direction direction = options.directed ? Direction::kOut : Direction::kBoth;
+  const bool directed = options.directed && !list.symmetric;
+  const Direction direction = directed || list.both_ways ? Direction::kOut : Direction::kBoth;
   Graph graph{list.vertices, 0, rows_of(team, memory, list, direction, options), {}};
-  graph.edges = options.directed ? graph.out.to.size() : graph.out.to.size() / 2;
-  if (options.directed && options.incoming) {
+  graph.edges = directed ? graph.out.to.size() : graph.out.to.size() / 2;
+  if (directed && options.incoming) {
     graph.in.emplace(rows_of(team, memory, list, Direction::kIn, options));
   }
   return graph;

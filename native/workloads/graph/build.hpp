@@ -23,7 +23,7 @@ struct GraphNeeds {
 };
 
 struct BuildOptions {
-  bool directed = false;  // else each edge is kept both ways
+  bool directed = false;  // else, and in any case of a symmetric list, edges are kept both ways
   bool weights = false;   // the edges' own or, if they have none, from 1 to 255 by the seed
   bool incoming = false;  // of a directed graph
   std::uint64_t seed = 1;

@@ -1,4 +1,4 @@
-// Edges in no order, from which rows are built (build.hpp): the output of generators and readers.
+// Edges in no order, from which rows are built (build.hpp): what generators and readers make.
 //
 // Kronecker's are Graph500's (graph500.org, "Specification", section 3.2): each level of the
 // adjacency matrix chooses a quadrant with probabilities 0.57, 0.19, 0.19 and 0.05, and the
@@ -19,6 +19,8 @@ struct EdgeList {
   Vertex vertices = 0;
   Array<Edge> edges;                     // may have duplicates and self loops
   std::optional<Array<Weight>> weights;  // as `edges`
+  bool symmetric = false;                // the graph is undirected in any case
+  bool both_ways = false;                // and each edge is there in both directions
 };
 
 // `degree` << scale edges over 2^scale vertices; scale from 1 to 31.

@@ -1,8 +1,13 @@
 #include "graph/make.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <optional>
 #include <string>
 
+#include "base/available.hpp"
+#include "graph/read.hpp"
 #include "graph/relabel.hpp"
 
 namespace atl::kernels {
@@ -13,14 +18,60 @@ bool directed(const Settings& settings) {
   return found != settings.all().end() && found->second == "yes";
 }
 
-EdgeList make_edges(Team& team, const Memory& memory, const Settings& settings,
-                    std::uint64_t seed) {
+// The most that is there at a time. Rows of `directions` edges are built from a list of `edges`,
+// and perhaps from those rows once more, under new names.
+std::uint64_t peak_bytes(std::uint64_t edges, std::uint64_t directions, std::uint64_t vertices,
+                         const Settings& settings, bool weights) {
+  const std::uint64_t weight = weights ? sizeof(Weight) : 0;
+  const std::uint64_t list = edges * (sizeof(Edge) + weight);
+  const std::uint64_t rows =
+      directions * (sizeof(Vertex) + weight) + vertices * 2 * sizeof(std::uint64_t);
+  const std::uint64_t entries = directions * (weights ? 16 : 8);
+  const std::uint64_t relabelling =
+      settings.text("relabel") == "yes"
+          ? rows + directions * sizeof(Vertex) + 2 * vertices * sizeof(std::uint64_t)
+          : 0;
+  return rows + entries + std::max(list, relabelling);
+}
+
+std::string gibibytes(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / 0x1p30);
+  return text;
+}
+
+EdgeList edges_of_file(Team& team, const Memory& memory, const Settings& settings,
+                       const std::string& path, const GraphNeeds& needs) {
+  std::uint64_t directions = 0;
+  const auto require = [&](std::uint64_t edges, std::uint64_t vertices, std::uint64_t held) {
+    const std::uint64_t needed = peak_bytes(edges, directions, vertices, settings, needs.weights);
+    const std::uint64_t available = base::available_bytes() + held;
+    if (needed <= available) return;
+    throw UsageFault(path + ": its graph needs " + gibibytes(needed) + " of memory, and " +
+                     gibibytes(available) + " are available");
+  };
+  const auto before = [&](std::uint64_t edges, std::uint64_t of_rows, std::uint64_t vertices) {
+    directions = of_rows;
+    require(edges, vertices, 0);
+  };
+  EdgeList list = read_edges(team, memory, path, {needs.weights, before});
+  const std::uint64_t held =
+      list.edges.size() * sizeof(Edge) + (list.weights ? list.weights->size() * sizeof(Weight) : 0);
+  require(list.edges.size(), list.vertices, held);  // now that their number is known
+  return list;
+}
+
+EdgeList make_edges(Team& team, const Settings& settings, const Conditions& conditions,
+                    const GraphNeeds& needs) {
+  const std::string& graph = settings.text("graph");
   const int scale = static_cast<int>(settings.number("scale"));
   const std::uint64_t degree = settings.number("degree");
-  const std::string& graph = settings.text("graph");
-  if (graph == "kronecker") return kronecker_edges(team, memory, scale, degree, seed);
-  if (graph == "uniform") return uniform_edges(team, memory, scale, degree, seed);
-  throw UsageFault("--graph " + graph + ": not yet");
+  const Memory& memory = conditions.memory;
+  if (graph == "kronecker") return kronecker_edges(team, memory, scale, degree, conditions.seed);
+  if (graph == "uniform") return uniform_edges(team, memory, scale, degree, conditions.seed);
+  if (is_graph_file(graph)) return edges_of_file(team, memory, settings, graph, needs);
+  throw UsageFault("--graph " + graph +
+                   ": not kronecker, uniform or a file .el, .wel, .mtx, .sg or .wsg");
 }
 
 }  // namespace
@@ -39,24 +90,29 @@ std::vector<Parameter> graph_parameters(const GraphNeeds& needs) {
 }
 
 std::uint64_t graph_bytes(const Settings& settings, const GraphNeeds& needs) {
+  if (is_graph_file(settings.text("graph"))) return 0;
   const std::uint64_t vertices = std::uint64_t{1} << settings.number("scale");
   const std::uint64_t edges = settings.number("degree") * vertices;
-  const std::uint64_t weight = needs.weights ? sizeof(Weight) : 0;
-  // The edges, entries of 8 bytes for both of their directions, and the rows.
-  return edges * (sizeof(Edge) + 2 * (8 + sizeof(Vertex) + weight)) + vertices * 16;
+  return peak_bytes(edges, 2 * edges, vertices, settings, needs.weights);
 }
 
 Graph make_graph(Team& team, const Settings& settings, Conditions& conditions,
                  const GraphNeeds& needs) {
   const auto begin = std::chrono::steady_clock::now();
-  const EdgeList list = make_edges(team, conditions.memory, settings, conditions.seed);
-  Graph graph = build_graph(team, conditions.memory, list,
+  std::optional<EdgeList> list = make_edges(team, settings, conditions, needs);
+  Graph graph = build_graph(team, conditions.memory, *list,
                             {.directed = directed(settings),
                              .weights = needs.weights,
                              .incoming = needs.incoming,
                              .seed = conditions.seed});
+  const bool one_way = directed(settings) && !list->symmetric;
+  list.reset();
+  if (graph.edges == 0) {
+    throw UsageFault("--graph " + settings.text("graph") +
+                     ": no edges but from a vertex to itself; kernels need others");
+  }
   if (settings.text("relabel") == "yes") {
-    if (directed(settings)) throw UsageFault("--relabel yes: not of a directed graph");
+    if (one_way) throw UsageFault("--relabel yes: the graph must be undirected");
     graph = relabelled(team, conditions.memory, graph);
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;

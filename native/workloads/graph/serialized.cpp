@@ -1,0 +1,89 @@
+#include "graph/serialized.hpp"
+
+#include <atomic>
+#include <cstring>
+
+#include "workload.hpp"
+#include "workloads/hash.hpp"
+
+namespace atl::kernels {
+namespace {
+
+constexpr std::size_t kHead = 1 + 2 * sizeof(std::uint64_t);
+
+// The bytes lie anywhere.
+template <class T>
+T at(std::string_view bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+EdgeList read_serialized(Team& team, const Memory& memory, const std::string& path,
+                         std::string_view bytes, const ReadOptions& options) {
+  const auto fail = [&](const std::string& why) { throw UsageFault(path + ": " + why); };
+  if (bytes.size() < kHead) fail("ends within its head of " + std::to_string(kHead) + " bytes");
+  const auto directed = at<std::uint8_t>(bytes, 0);
+  const auto edges = at<std::uint64_t>(bytes, 1);
+  const auto vertices = at<std::uint64_t>(bytes, 1 + sizeof edges);
+  if (directed > 1) fail("does not begin with a byte that is 0 or 1");
+  if (vertices > kNone) fail(std::to_string(vertices) + " vertices are more than 4294967295");
+  const bool weighted = path.ends_with(".wsg");
+  const std::size_t entry = sizeof(Vertex) + (weighted ? sizeof(Weight) : 0);
+  const std::size_t offsets = (vertices + 1) * sizeof(std::uint64_t);
+  if (edges > bytes.size() / entry ||
+      bytes.size() != kHead + (offsets + edges * entry) * (directed + std::size_t{1})) {
+    fail("has " + std::to_string(bytes.size()) + " bytes, which do not fit the " +
+         std::to_string(vertices) + " vertices and " + std::to_string(edges) +
+         " edges of its head");
+  }
+  options.before(edges, (directed + std::uint64_t{1}) * edges, vertices);
+  const bool weights = weighted && options.weights;
+  EdgeList list{static_cast<Vertex>(vertices),
+                make_array<Edge>(memory, edges),
+                {},
+                directed == 0,
+                directed == 0};
+  if (weights) list.weights.emplace(make_array<Weight>(memory, edges));
+  // Zero if each edge between two vertices is there both ways, and but for one case in 2^64 only
+  // then.
+  std::atomic<std::uint64_t> sum{0};
+  team.loop(vertices, 0, [&](std::size_t begin, std::size_t end) {
+    std::uint64_t own_sum = 0;
+    for (std::size_t v = begin; v < end; ++v) {
+      const auto first = at<std::uint64_t>(bytes, kHead + v * sizeof(std::uint64_t));
+      const auto last = at<std::uint64_t>(bytes, kHead + (v + 1) * sizeof(std::uint64_t));
+      if (first > last || last > edges || (v == 0 && first != 0) ||
+          (v == vertices - 1 && last != edges)) {
+        fail("the offsets of vertex " + std::to_string(v) + " are wrong");
+      }
+      for (std::uint64_t edge = first; edge < last; ++edge) {
+        const std::size_t offset = kHead + offsets + edge * entry;
+        const auto to = at<Vertex>(bytes, offset);
+        if (to >= vertices) {
+          fail("vertex " + std::to_string(v) + " has an edge to " + std::to_string(to) +
+               ", and there are only " + std::to_string(vertices) + " vertices");
+        }
+        const auto from = static_cast<Vertex>(v);
+        list.edges[edge] = {from, to};
+        const std::uint64_t pair = std::uint64_t{std::min(from, to)} << 32 | std::max(from, to);
+        if (from != to) own_sum += workloads::mixed(pair) * (from < to ? 1 : ~std::uint64_t{0});
+        if (!weighted) continue;
+        const auto weight = at<Weight>(bytes, offset + sizeof to);
+        if (weight < 1) {
+          fail("the edge from " + std::to_string(v) + " to " + std::to_string(to) + " has weight " +
+               std::to_string(weight) + ", which is less than 1");
+        }
+        if (weights) (*list.weights)[edge] = weight;
+      }
+    }
+    sum.fetch_add(own_sum, std::memory_order_relaxed);  // read after the loop
+  });
+  if (vertices == 0 && edges != 0) fail("has edges without vertices");
+  if (directed == 0 && sum != 0) fail("claims to be undirected, and has an edge one way only");
+  return list;
+}
+
+}  // namespace atl::kernels
