@@ -27,7 +27,7 @@ WORKS = {
     "shared hash join, table of 6 MiB": "join:4096",
     "streaming sum, 64 MiB": "sum:65536",
 }
-APPROACHES = ("static-local", "static-distributed", "adaptive", "arcas-2025")
+APPROACHES = ("static-local", "static-distributed", "adaptive", "arcas-2025:300:2")
 SOURCES = ("local_chiplet", "remote_chiplet", "remote_node", "memory_local", "memory_remote")
 HEADINGS = ("own L3", "other chiplets", "other nodes", "local memory", "remote memory")
 

@@ -31,7 +31,7 @@ PRIVATE_KIB = 1280  # an L3 has room for one, and not for two
 CHIPLET_NS, NODE_NS, MEMORY_NS = 108 - 23, 200 - 23, 110 - 23
 HYSTERESIS = 1.25
 LONG = 200  # decisions: `adaptive` leaves a spread alone for 64 that once did not pay
-RATE, TIMER_S = 300, 0.002  # of algorithm 1; the time as in fills.cpp
+RATE, TIMER_S = 300, 0.002  # of algorithm 1
 # Sets are not equally full, workers meet after each round, and the kernel has lines of its own.
 NOISE = 0.05
 # The table that is built has more than an L3 of these. A run takes most of a simulated second.
@@ -143,7 +143,7 @@ def test_each_approach_decides_by_its_own_rule(guest: Guest) -> None:
             judge_fills(end)
         assert [end["spread"] for end in ends] == spreads
 
-    decisions, ends = run(guest, "arcas-2025", shared, private)
+    decisions, ends = run(guest, f"arcas-2025:{RATE}:{TIMER_S * 1000:.0f}", shared, private)
     judge_fills(ends[0])
     judge_printed(decisions, 2, 4)
     # It spreads what is shared, which gains nothing, and takes back room that is needed. The way

@@ -120,8 +120,9 @@ inline constexpr std::string_view kDefaultApproach = "adaptive";
 
 // `adaptive`, `arcas-2025`, `arcas-2025-printed`, `cache-size-centric`, `location-centric`,
 // `static-distributed`, `static-local`, `static:K` (K chiplets), `switchback`. The two of ARCAS
-// also take a threshold of fills from other chiplets in 0.1 s instead of 300: `arcas-2025:N`,
-// `arcas-2025-printed:N`. Throws RuntimeFault for any other name.
+// also take a threshold of fills from other chiplets instead of 300, and after it the milliseconds
+// in which they are counted, instead of 100: `arcas-2025:N`, `arcas-2025-printed:N:MS`. Throws
+// RuntimeFault for any other name.
 // `seed` is for the coin by which `switchback`, and so `adaptive`, orders its trials. Groups that
 // run at the same time need different seeds, or their trials keep step and disturb each other.
 ATOLL_EXPORT std::unique_ptr<Approach> approach_by_name(std::string_view name,

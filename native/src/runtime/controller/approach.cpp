@@ -50,9 +50,15 @@ std::unique_ptr<Approach> arcas(std::string_view name) {
     const std::string plain = printed ? "arcas-2025-printed" : "arcas-2025";
     ArcasOptions options{.printed_location = printed};
     if (name != plain) {
-      const auto rate = number_after(plain + ":", name);
+      const std::size_t colon = name.find(':', std::min(name.size(), plain.size() + 1));
+      const auto rate = number_after(plain + ":", name.substr(0, colon));
       if (!rate) continue;
       options.rmt_chip_access_rate = *rate;
+      if (colon != name.npos) {
+        const auto timer_ms = number_after(":", name.substr(colon));
+        if (!timer_ms) continue;
+        options.scheduler_timer_ms = *timer_ms;
+      }
     }
     return std::make_unique<Arcas2025>(options);
   }
@@ -73,11 +79,12 @@ std::unique_ptr<Approach> approach_by_name(std::string_view name, std::uint64_t 
     return std::make_unique<StaticSpread>(*spread);
   }
   if (auto found = arcas(name)) return found;
-  throw RuntimeFault("no approach is called '" + std::string(name) +
-                     "'; take adaptive, arcas-2025, arcas-2025-printed, each also with a threshold "
-                     "(arcas-2025:N, from 1), cache-size-centric, location-centric, "
-                     "static-distributed, static-local, static:K (K chiplets, from 1) or "
-                     "switchback");
+  throw RuntimeFault(
+      "no approach is called '" + std::string(name) +
+      "'; take adaptive, arcas-2025, arcas-2025-printed, each also with a threshold "
+      "(arcas-2025:N, from 1) and a timer (arcas-2025:N:MS), cache-size-centric, location-centric, "
+      "static-distributed, static-local, static:K (K chiplets, from 1) or "
+      "switchback");
 }
 
 }  // namespace atl

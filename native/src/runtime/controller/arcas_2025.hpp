@@ -18,10 +18,10 @@ namespace atl::runtime {
 // varies it ("sensitivity analysis") without printing the other values.
 inline constexpr int kRmtChipAccessRate = 300;
 // The paper prints no value for SCHEDULER_TIMER.
-inline constexpr double kSchedulerTimerS = 0.1;
+inline constexpr int kSchedulerTimerMs = 100;
 
 struct ArcasOptions {
-  double scheduler_timer_s = kSchedulerTimerS;
+  int scheduler_timer_ms = kSchedulerTimerMs;
   int rmt_chip_access_rate = kRmtChipAccessRate;
   bool printed_location = false;
 };

@@ -22,17 +22,11 @@ using atl::approach_by_name;
 using atl::Decision;
 using atl::Sample;
 
-const std::vector<std::string> kNames = {"adaptive",
-                                         "arcas-2025",
-                                         "arcas-2025:64",
-                                         "arcas-2025-printed",
-                                         "arcas-2025-printed:1000",
-                                         "cache-size-centric",
-                                         "location-centric",
-                                         "static-distributed",
-                                         "static-local",
-                                         "static:3",
-                                         "switchback"};
+const std::vector<std::string> kNames = {
+    "adaptive",           "arcas-2025",         "arcas-2025:64",
+    "arcas-2025:300:2",   "arcas-2025-printed", "arcas-2025-printed:1000",
+    "cache-size-centric", "location-centric",   "static-distributed",
+    "static-local",       "static:3",           "switchback"};
 
 Sample sample_of(int spread, int low = 1, int high = 8) {
   return {.elapsed_s = 0.1, .spread = spread, .min_spread = low, .max_spread = high, .threads = 8};
@@ -46,7 +40,8 @@ TEST(Approaches, AreFoundByTheirNames) {
 TEST(Approaches, AFaultListsTheNames) {
   for (const char* name :
        {"", "arcas", "static", "static:", "static:0", "static:-1", "static:2x",
-        "static:99999999999", "Adaptive", "arcas-2025:", "arcas-2025:0", "arcas-2025-printed:x"}) {
+        "static:99999999999", "Adaptive", "arcas-2025:", "arcas-2025:0", "arcas-2025-printed:x",
+        "arcas-2025:64:", "arcas-2025:64:0", "arcas-2025:64:2:"}) {
     try {
       (void)approach_by_name(name);
       ADD_FAILURE() << name;
@@ -218,7 +213,7 @@ class Algorithm1 : public ::testing::Test {
     sample.fills.remote_chiplet = remote;
     return approach_.step(sample).spread;
   }
-  atl::runtime::Arcas2025 approach_{{.scheduler_timer_s = 0.1}};
+  atl::runtime::Arcas2025 approach_{{.scheduler_timer_ms = 100}};
 };
 
 TEST_F(Algorithm1, SpreadsFrom300AndCompactsBelow) {

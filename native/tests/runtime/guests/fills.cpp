@@ -32,7 +32,6 @@
 #include "atoll/runtime/array.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "cachesim/board_of_guest.hpp"
-#include "runtime/controller/arcas_2025.hpp"
 #include "workloads/join.hpp"
 
 namespace {
@@ -47,15 +46,6 @@ constexpr std::size_t kLeastRounds = 4;
 
 // The guest's time is simulated: the runtime's 0.1 s between two decisions are seconds of the host.
 constexpr std::chrono::milliseconds kInterval(1);
-// SCHEDULER_TIMER, for which the paper prints no value.
-constexpr double kTimerS = 0.002;
-
-std::unique_ptr<atl::Approach> approach(const std::string& name) {
-  if (name != "arcas-2025") return atl::approach_by_name(name);
-  return std::make_unique<atl::runtime::Arcas2025>(
-      atl::runtime::ArcasOptions{.scheduler_timer_s = kTimerS});
-}
-
 using Numbers = atl::Array<std::uint64_t>;
 
 std::string text(const std::optional<std::uint64_t>& number) {
@@ -65,7 +55,7 @@ std::string text(const std::optional<std::uint64_t>& number) {
 // Prints what another approach decides.
 class Told final : public atl::Approach {
  public:
-  explicit Told(const std::string& name) : by_(approach(name)) {}
+  explicit Told(const std::string& name) : by_(atl::approach_by_name(name)) {}
   std::string name() const override { return by_->name(); }
   bool needs_intervals() const override { return by_->needs_intervals(); }
   std::vector<int> map(const atl::Places& places, std::span<const int> now,
