@@ -46,6 +46,22 @@ void require_memory(const Workload& workload, std::uint64_t needed) {
                    size(available) + " are available; make its input smaller");
 }
 
+// Null where nobody counts lines.
+nlohmann::ordered_json fills_of(const std::vector<Lines>& runs) {
+  if (runs.back().counted_by.empty()) return nullptr;
+  nlohmann::ordered_json made = {{"source", runs.back().counted_by},
+                                 {"chiplets", runs.back().chiplets}};
+  for (const Lines& lines : runs) {
+    nlohmann::ordered_json& run = made["runs"].emplace_back();
+    for (std::size_t source = 0; source < kFillSources; ++source) {
+      const std::string name(fill_source_name(static_cast<FillSource>(source)));
+      run[name] = nullptr;
+      if (lines.from[source]) run[name] = *lines.from[source];
+    }
+  }
+  return made;
+}
+
 std::string run(const Options& options) {
   const Workload& workload = *options.workload;
   const std::uint64_t needed = workload.needed(options.settings);
@@ -53,7 +69,8 @@ std::string run(const Options& options) {
   const std::unique_ptr<Team> team = make_team(options.team);
   Conditions conditions{.memory = {team->nodes(), options.arrays, options.pages},
                         .runs = options.runs,
-                        .seed = options.seed};
+                        .seed = options.seed,
+                        .lines = [&] { return team->lines(); }};
   Result result;
   team->run([&] { result = workload.run(*team, options.settings, conditions); });
 
@@ -78,6 +95,7 @@ std::string run(const Options& options) {
       {"per_s", result.work / median},
       {"traffic_bytes", nullptr},
       {"peak_bytes", base::number_after("/proc/self/status", "VmHWM:") * 1024},
+      {"fills", fills_of(conditions.fills)},
       {"figures", nlohmann::ordered_json::object()},
   };
   if (!options.team.approach.empty()) made["approach"] = options.team.approach;

@@ -22,6 +22,7 @@ const std::vector<Parameter>& common() {
       {"scheduler", "atoll", "who runs its loops"},
       {"approach", "", "of atoll: how its workers spread over chiplets (the runtime's default)"},
       {"spread", "", "of atoll: the number of chiplets that its workers use", 1, kMostWorkers},
+      {"interval-ms", "100", "of atoll: time between two decisions of its approach", 1, 3'600'000},
       {"workers", "", "the number of workers (the CPUs that it may use)", 1, kMostWorkers},
       {"arrays",
        "partitioned",
@@ -175,6 +176,7 @@ Options parse_options(int argc, char** argv, int cpus) {
     if (!options.team.approach.empty()) fail("--approach, --spread: give one of them");
     options.team.approach = "static:" + spread;
   }
+  options.team.interval = std::chrono::milliseconds(std::stol(taken(given, "interval-ms")));
   const std::string workers = taken(given, "workers");
   options.team.workers =
       workers.empty() ? std::clamp(cpus, 1, static_cast<int>(kMostWorkers)) : std::stoi(workers);

@@ -12,4 +12,12 @@ std::uint64_t Settings::number(const std::string& name) const {
   return found;
 }
 
+Lines since(const Lines& before, const Lines& after) {
+  Lines grown = after;
+  for (std::size_t source = 0; source < kFillSources; ++source) {
+    if (grown.from[source]) *grown.from[source] -= before.from[source].value_or(0);
+  }
+  return grown;
+}
+
 }  // namespace atl::kernels

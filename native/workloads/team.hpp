@@ -12,14 +12,19 @@
 // thrown by the call, when all have left it.
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "atoll/runtime/placed_memory.hpp"
+#include "atoll/runtime/profile.hpp"
 
 namespace atl::kernels {
 
@@ -41,6 +46,13 @@ class FunctionRef<Result(Args...)> {
  private:
   void* object_;
   Result (*call_)(void*, Args...);
+};
+
+// Cache lines that the workers' cores got so far, by source.
+struct Lines {
+  std::string counted_by;  // Profile::fills_source; empty: nobody counts them here
+  std::array<std::optional<std::uint64_t>, kFillSources> from{};
+  int chiplets = 0;  // that the workers are spread over
 };
 
 class Team {
@@ -71,12 +83,16 @@ class Team {
   // The calling worker's number, from 0 to workers() - 1, until it waits. No two pieces or works
   // that run at the same time have the same.
   [[nodiscard]] virtual int rank() const = 0;
+
+  // Costs some 50 us a worker.
+  [[nodiscard]] virtual Lines lines() const { return {}; }
 };
 
 struct TeamOptions {
   std::string scheduler = "atoll";
   int workers = 1;
-  std::string approach;  // of `atoll`; empty: the runtime's default
+  std::string approach;                     // of `atoll`; empty: the runtime's default
+  std::chrono::milliseconds interval{100};  // between two of its decisions
 };
 
 // The names that `make_team` knows in this build.

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -62,7 +63,11 @@ struct Conditions {
   std::uint64_t seed = 1;
   std::vector<double> seconds = {};  // of the timed runs so far
   double make_s = 0;                 // until the input was there
+  std::function<Lines()> lines = [] { return Lines{}; };
+  std::vector<Lines> fills = {};  // of each timed run
 };
+
+[[nodiscard]] Lines since(const Lines& before, const Lines& after);
 
 // Runs `work` as often as wanted, each time after `prepare` and before `verify`, which are not
 // timed.
@@ -70,10 +75,12 @@ template <class Prepare, class Work, class Verify>
 void time_runs(Conditions& conditions, Prepare&& prepare, Work&& work, Verify&& verify) {
   for (int run = 0; run < conditions.runs; ++run) {
     prepare(run);
+    const Lines before = conditions.lines();
     const auto begin = std::chrono::steady_clock::now();
     work(run);
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
     conditions.seconds.push_back(passed.count());
+    conditions.fills.push_back(since(before, conditions.lines()));
     verify(run);
   }
 }

@@ -36,10 +36,11 @@ TEST(KernelOptions, DefaultsAreTaken) {
 TEST(KernelOptions, EachFlagIsTakenInBothSpellings) {
   const Options options =
       parsed({"gups", "--table-mib=64", "--scheduler", "os", "--workers", "3", "--arrays=local",
-              "--pages", "normal", "--runs", "2", "--seed", "9"});
+              "--pages", "normal", "--runs", "2", "--seed", "9", "--interval-ms", "7"});
   EXPECT_EQ(options.settings.number("table-mib"), 64U);
   EXPECT_EQ(options.team.scheduler, "os");
   EXPECT_EQ(options.team.workers, 3);
+  EXPECT_EQ(options.team.interval, std::chrono::milliseconds(7));
   EXPECT_EQ(options.arrays, ArrayKind::kLocal);
   EXPECT_EQ(options.pages, Pages::normal);
   EXPECT_EQ(options.runs, 2);

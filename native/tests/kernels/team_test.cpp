@@ -34,6 +34,24 @@ std::vector<std::string> names() {
 
 constexpr int kWorkers[] = {1, 2, 5};
 
+TEST(KernelLines, AreThoseOfTheTimedPartOfEachRun) {
+  std::uint64_t got = 0;
+  Conditions conditions{.memory = {}, .runs = 2};
+  conditions.lines = [&got] {
+    Lines lines{.counted_by = "simulated", .chiplets = 3};
+    lines.from[0] = got;
+    return lines;
+  };
+  const auto gets = [&](std::uint64_t lines) { return [&got, lines](int) { got += lines; }; };
+  time_runs(conditions, gets(1), gets(10), gets(100));
+  ASSERT_EQ(conditions.fills.size(), 2U);
+  for (const Lines& lines : conditions.fills) {
+    EXPECT_EQ(lines.from[0], 10U);
+    EXPECT_EQ(lines.from[1], std::nullopt);
+    EXPECT_EQ(lines.chiplets, 3);
+  }
+}
+
 class KernelTeams : public testing::TestWithParam<std::string> {
  protected:
   template <class Test>

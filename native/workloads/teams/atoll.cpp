@@ -1,4 +1,7 @@
 // Atoll's runtime: parallel_for, all_do, and its own NodeMap.
+#include <set>
+#include <vector>
+
 #include "atoll/runtime/all_do.hpp"
 #include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
@@ -8,17 +11,18 @@
 namespace atl::kernels {
 namespace {
 
-RuntimeOptions runtime_options(int workers, const std::string& approach) {
+RuntimeOptions runtime_options(const TeamOptions& team, const std::string& approach) {
   RuntimeOptions options;
-  options.workers = workers;
+  options.workers = team.workers;
   options.approach = approach;
+  options.interval = team.interval;
   return options;
 }
 
 class AtollTeam final : public Team {
  public:
-  AtollTeam(int workers, const std::string& approach)
-      : runtime_(runtime_options(workers, approach)) {}
+  AtollTeam(const TeamOptions& team, const std::string& approach)
+      : runtime_(runtime_options(team, approach)) {}
 
   int workers() const override { return runtime_.workers(); }
   NodeMap nodes() const override { return runtime_.node_map(); }
@@ -29,8 +33,9 @@ class AtollTeam final : public Team {
     }
     return of_rank;
   }
+  // By a worker: what the caller did inside of Runtime::run would be neither bound nor counted.
   void run(FunctionRef<void()> work) override {
-    runtime_.run([&] { work(); });
+    runtime_.spawn([&] { work(); }).join();
   }
   void loop(std::size_t items, std::size_t grain,
             FunctionRef<void(std::size_t, std::size_t)> piece) override {
@@ -42,6 +47,20 @@ class AtollTeam final : public Team {
     atl::all_do([&](int rank) { work(rank); });
   }
   int rank() const override { return this_task::worker(); }
+  Lines lines() const override {
+    const Profile profile = runtime_.profile();
+    Lines lines{.counted_by = profile.fills_source};
+    for (const WorkerProfile& worker : profile.workers) {
+      for (std::size_t source = 0; source < kFillSources; ++source) {
+        const auto& counted = worker.fills.by_source[source];
+        if (counted) lines.from[source] = lines.from[source].value_or(0) + *counted;
+      }
+    }
+    // Not Runtime::spread, to which algorithm 2 as printed does not keep.
+    const std::vector<int> places = chiplets();
+    lines.chiplets = static_cast<int>(std::set<int>(places.begin(), places.end()).size());
+    return lines;
+  }
 
  private:
   Runtime runtime_;
@@ -50,11 +69,11 @@ class AtollTeam final : public Team {
 }  // namespace
 
 std::unique_ptr<Team> atoll_team(const TeamOptions& options) {
-  return std::make_unique<AtollTeam>(options.workers, options.approach);
+  return std::make_unique<AtollTeam>(options, options.approach);
 }
 
 std::unique_ptr<Team> printed_team(const TeamOptions& options) {
-  return std::make_unique<AtollTeam>(options.workers, "arcas-2025-printed");
+  return std::make_unique<AtollTeam>(options, "arcas-2025-printed");
 }
 
 }  // namespace atl::kernels

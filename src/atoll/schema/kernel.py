@@ -22,6 +22,15 @@ class Concurrency(Record):
     threads_created: int = Field(ge=0)  # in the process's life
 
 
+class KernelFills(Record):
+    """Cache lines that the cores of the scheduler atoll's workers got in each run, without its
+    check. Sources are those of `atoll/runtime-profile`; None: the CPU does not report it."""
+
+    source: Literal["hardware", "simulated"]  # who counted them
+    chiplets: int = Field(ge=1)  # that the workers were spread over in the end
+    runs: tuple[dict[str, int | None], ...] = Field(min_length=1)
+
+
 class KernelResult(Record):
     format: Literal["atoll/kernel"] = "atoll/kernel"
     version: Literal[1] = 1
@@ -41,6 +50,7 @@ class KernelResult(Record):
     # Bytes that a run must at least move between memory and caches; None: not known.
     traffic_bytes: float | None
     peak_bytes: int = Field(ge=0)  # resident memory of the process at its most
+    fills: KernelFills | None = None  # None: nobody counted
     figures: dict[str, float]  # of the answer and the input; a wrong answer is not reported
     concurrency: Concurrency | None = None  # if it was asked for
     launch: tuple[str, ...] = ()  # flags of atoll-exec: place, memory policy, malloc

@@ -60,6 +60,7 @@ KERNEL = {
     "per_s": 320.0,
     "traffic_bytes": None,
     "peak_bytes": 9000,
+    "fills": None,
     "figures": {"reached": 7},
 }
 

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from atoll.report.terminal.grid import grid
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.kernel import KernelResult
+from atoll.schema.kernel import KernelFills, KernelResult
 from atoll.schema.size import gib
 from atoll.schema.text import plural
 from atoll.schema.workload import WorkloadResult
@@ -68,11 +68,25 @@ def kernel_text(found: KernelResult) -> str:
         "rate": _rate(found.per_s, found.unit),
         "traffic": f"{traffic:.1f} GB/s or more" if traffic else "",
         "memory": f"{gib(found.peak_bytes)} at its peak",
+        "lines": _lines(found.fills) if found.fills else "",
         "answer": "; ".join(
             ["right", *(f"{name.replace('_', ' ')} {_of(v)}" for name, v in found.figures.items())]
         ),
     }
     return _text(found.workload, rows)
+
+
+def _lines(found: KernelFills) -> str:
+    """Of the last run: the approach had the others to settle in."""
+    counted = {name: lines for name, lines in found.runs[-1].items() if lines is not None}
+    every = sum(counted.values())
+    words = [
+        f"{name.replace('_', ' ')} {lines / max(every, 1):.1%}" for name, lines in counted.items()
+    ]
+    return (
+        f"{every / 1e6:,.2f} million {'simulated ' if found.source == 'simulated' else ''}in the "
+        f"last run, on {found.chiplets} chiplets: {', '.join(words)}"
+    )
 
 
 def _runs(seconds: tuple[float, ...]) -> str:
