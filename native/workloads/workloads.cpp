@@ -1,4 +1,6 @@
 #include "graph/bfs.hpp"
+#include "graph/sssp.hpp"
+#include "graph/triangles.hpp"
 #include "gups/gups.hpp"
 #include "sgd/sgd.hpp"
 #include "streamcluster/streamcluster.hpp"
@@ -8,10 +10,7 @@ namespace atl::kernels {
 
 std::span<const Workload* const> workloads() {
   static const Workload* const all[] = {
-      &bfs_workload(),
-      &gups(),
-      &sgd(),
-      &streamcluster(),
+      &bfs_workload(), &gups(), &sgd(), &sssp_workload(), &streamcluster(), &triangles_workload(),
   };
   return all;
 }
