@@ -1,4 +1,5 @@
 #include "graph/bfs.hpp"
+#include "graph/edges_workload.hpp"
 #include "graph/sssp.hpp"
 #include "graph/triangles.hpp"
 #include "gups/gups.hpp"
@@ -10,7 +11,8 @@ namespace atl::kernels {
 
 std::span<const Workload* const> workloads() {
   static const Workload* const all[] = {
-      &bfs_workload(), &gups(), &sgd(), &sssp_workload(), &streamcluster(), &triangles_workload(),
+      &bfs_workload(),  &edges_workload(),     &gups(), &sgd(), &sssp_workload(),
+      &streamcluster(), &triangles_workload(),
   };
   return all;
 }

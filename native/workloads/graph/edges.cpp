@@ -19,14 +19,19 @@ using workloads::mixed;
 
 // Calls fill(first, out) for parts that begin lines of memory.
 template <class Fill>
-EdgeList filled(Team& team, const Memory& memory, int scale, std::uint64_t degree, Fill&& fill) {
+void fill_parts(Team& team, Array<Edge>& edges, Fill&& fill) {
   constexpr std::size_t kPart = Kronecker::kAtATime;
-  EdgeList list{static_cast<Vertex>(1) << scale, make_array<Edge>(memory, degree << scale), {}};
-  const std::size_t edges = list.edges.size();
-  team.loop((edges + kPart - 1) / kPart, 0, [&](std::size_t first, std::size_t last) {
+  team.loop((edges.size() + kPart - 1) / kPart, 0, [&](std::size_t first, std::size_t last) {
     const std::size_t begin = first * kPart;
-    fill(begin, std::span(list.edges.data() + begin, std::min(last * kPart, edges) - begin));
+    const std::size_t end = std::min(last * kPart, edges.size());
+    fill(begin, std::span(edges.data() + begin, end - begin));
   });
+}
+
+EdgeList filled(Team& team, const Memory& memory, Generator generator, int scale,
+                std::uint64_t degree, std::uint64_t seed) {
+  EdgeList list{Vertex{1} << scale, make_array<Edge>(memory, degree << scale), {}};
+  fill_edges(team, generator, scale, seed, list.edges);
   return list;
 }
 
@@ -59,28 +64,38 @@ EdgeList filled(Team& team, const Memory& memory, int scale, std::uint64_t degre
 
 }  // namespace
 
+void fill_edges(Team& team, Generator generator, int scale, std::uint64_t seed, Array<Edge>& out,
+                Instructions instructions) {
+  const bool best = instructions == Instructions::kBest;
+  if (generator == Generator::kKronecker) {
+    const Kronecker kronecker(scale, seed);
+    return fill_parts(team, out, [&](std::uint64_t first, std::span<Edge> part) {
+      best ? kronecker.fill(first, part) : kronecker.fill_plain(first, part);
+    });
+  }
+  const Vertex mask = (Vertex{1} << scale) - 1;
+  const std::uint64_t base = mixed(seed + kGolden);
+  fill_parts(team, out, [&](std::uint64_t first, std::span<Edge> part) {
+    std::size_t done = 0;
+#if defined(__x86_64__)
+    if (best && __builtin_cpu_supports("avx512dq")) {
+      done = stream_uniform(base + first * kGolden, mask, part);
+    }
+#endif
+    for (; done < part.size(); ++done) {
+      part[done] = uniform_edge(base + (first + done) * kGolden, mask);
+    }
+  });
+}
+
 EdgeList kronecker_edges(Team& team, const Memory& memory, int scale, std::uint64_t degree,
                          std::uint64_t seed) {
-  const Kronecker kronecker(scale, seed);
-  return filled(team, memory, scale, degree,
-                [&](std::uint64_t first, std::span<Edge> out) { kronecker.fill(first, out); });
+  return filled(team, memory, Generator::kKronecker, scale, degree, seed);
 }
 
 EdgeList uniform_edges(Team& team, const Memory& memory, int scale, std::uint64_t degree,
                        std::uint64_t seed) {
-  const Vertex mask = (Vertex{1} << scale) - 1;
-  const std::uint64_t base = mixed(seed + kGolden);
-  return filled(team, memory, scale, degree, [&](std::uint64_t first, std::span<Edge> out) {
-    std::size_t done = 0;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512dq")) {
-      done = stream_uniform(base + first * kGolden, mask, out);
-    }
-#endif
-    for (; done < out.size(); ++done) {
-      out[done] = uniform_edge(base + (first + done) * kGolden, mask);
-    }
-  });
+  return filled(team, memory, Generator::kUniform, scale, degree, seed);
 }
 
 }  // namespace atl::kernels

@@ -23,7 +23,14 @@ struct EdgeList {
   bool both_ways = false;                // and each edge is there in both directions
 };
 
-// `degree` << scale edges over 2^scale vertices; scale from 1 to 31.
+enum class Generator { kKronecker, kUniform };
+enum class Instructions { kBest, kPlain };  // kPlain: without vectors, slow
+
+// Edges 0 to out.size() - 1 over 2^scale vertices; scale from 1 to 31.
+void fill_edges(Team& team, Generator generator, int scale, std::uint64_t seed, Array<Edge>& out,
+                Instructions instructions = Instructions::kBest);
+
+// `degree` << scale edges in new memory.
 [[nodiscard]] EdgeList kronecker_edges(Team& team, const Memory& memory, int scale,
                                        std::uint64_t degree, std::uint64_t seed);
 [[nodiscard]] EdgeList uniform_edges(Team& team, const Memory& memory, int scale,
