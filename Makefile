@@ -223,7 +223,7 @@ perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for
 	$(BIN)/python -m perf
 
 .PHONY: perf-cachesim perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-plan \
-    perf-probe perf-runtime perf-suites perf-tuning
+    perf-probe perf-runtime perf-suites perf-tuning perf-workloads
 perf-cachesim: setup  ## The same for simulated caches in the guest (5 minutes)
 perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
 perf-engines: setup  ## The same for what Atoll adds around the installed engines (an hour)
@@ -235,8 +235,9 @@ perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10
 perf-runtime: setup peers  ## The same for the task runtime beside its peers (rayon: needs cargo)
 perf-suites: setup  ## The same for the suites, a pass and a report (20 minutes)
 perf-tuning: setup perf-indexes  ## The same for the fast workloads beside DuckDB
+perf-workloads: setup  ## The same for graphs, GUPS, StreamCluster, SGD; PEERS=DIR has others' sources
 perf-cachesim perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-plan perf-probe \
-    perf-runtime perf-suites perf-tuning:
+    perf-runtime perf-suites perf-tuning perf-workloads:
 	$(BIN)/python -m perf $(@:perf-%=%)
 
 # ---- Keeping house -----------------------------------------------------------------------

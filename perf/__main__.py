@@ -31,6 +31,7 @@ _NO_COMPARISON = {
     "suites_report",
     "tuning_client",
     "tuning_peers",
+    "workloads_peers",
 }
 
 

@@ -1,0 +1,265 @@
+"""The workloads of atoll-kernels beside the best public references (perf.workloads_peers).
+
+Graphs: BFS, PageRank, components, shortest paths and triangles beside GAP's kernels, on one
+Kronecker graph that both read from a file, with as many threads. GAP has two kernels for PageRank
+and for components; the better one counts. A time is the mean of a process's timed runs, of which
+each begins at another vertex where it begins at one. Our answers are verified in every run, GAP's
+once by its own -v, and counts that both print are compared.
+
+GUPS: suspended tasks beside the plain loop, and with one worker beside RandomAccess of the HPC
+Challenge, whose loop over 128 numbers is not worth OpenMP's threads. Graph500: edges
+a second beside its reference with as many MPI processes, each from its own generator of the same
+shape. StreamCluster beside PARSEC's, whose time has the making of its points. StreamCluster and SGD
+against the roofline: the bytes that a run must move, over the rate at which the probe finds that
+the same CPUs read memory.
+
+A line says which workload this build does not have, and which peer is not there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from atoll.host.local import LocalHost
+from atoll.probing.probe import Probe, find_probe
+from atoll.probing.requests import Move, Sampling
+from perf.harness import (
+    WrongAnswer,
+    at_least,
+    at_most,
+    interleave,
+    median,
+    note,
+    ratio,
+    timed,
+)
+from perf.workloads_peers import Peers, run, trial_s
+
+ROUNDS = 5
+SCALES = (20, 22)
+GRAPH_TARGET = 0.9
+GUPS_TARGET = 0.4
+GUPS_MIB = 1024
+ROOF_TARGET = 0.9
+POINTS, CHUNK = 50_000, 25_000
+READ_BYTES = 1 << 30
+READING_S = 0.3
+
+Subjects = Mapping[str, Callable[[], float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    gap: tuple[str, ...]  # its kernels
+    flags: tuple[str, ...]  # of GAP's
+    own: tuple[str, ...]  # of ours
+    runs: int
+    answer: tuple[str, str] | None = None  # our figure, and what GAP -a prints
+
+    @property
+    def weighted(self) -> bool:
+        return self.name == "sssp"
+
+
+CASES = (
+    Case("bfs", ("bfs",), (), (), 16),
+    Case("pr", ("pr", "pr_spmv"), ("-i", "1000", "-t", "1e-4"), (), 2),
+    Case("cc", ("cc", "cc_sv"), (), (), 4, ("components", r"^There are (\d+) components")),
+    Case("sssp", ("sssp",), ("-d", "2"), ("--delta", "2"), 8),
+    Case("tc", ("tc",), (), (), 1, ("triangles", r"^(\d+) triangles")),
+)
+
+
+def compare() -> None:
+    threads = len(os.sched_getaffinity(0))
+    peers = Peers()
+    built = {one["name"] for one in json.loads(run([_program(), "--describe"]))["workloads"]}
+
+    def has(name: str) -> bool:
+        if name not in built:
+            note(f"{name}: this build of atoll-kernels has none")
+        return name in built
+
+    for scale in SCALES:
+        for case in CASES:
+            if has(case.name):
+                _graphs(case, scale, threads, peers)
+    if has("gups"):
+        for workers in dict.fromkeys((1, threads)):
+            _gups(workers, peers)
+    if has("graph500"):
+        _graph500(threads, peers)
+    if has("streamcluster"):
+        _streamcluster(threads, peers)
+    for name, flags in {
+        "streamcluster": ("--points", str(POINTS), "--chunk", str(CHUNK)),
+        "sgd": ("--samples", "40000", "--epochs", "2"),
+    }.items():
+        if name in built:
+            _roofline(name, flags, threads)
+
+
+def _graphs(case: Case, scale: int, threads: int, peers: Peers) -> None:
+    path = peers.graph(scale, weighted=case.weighted)
+    programs = {name: program for name in case.gap if (program := peers.gap(name)) is not None}
+    if path is None or not programs:
+        note(f"{case.name}, scale {scale}: GAP's sources are not there")
+        return
+    own = ("--graph", str(path), "--runs", str(case.runs), *case.own)
+    theirs = ("-f", str(path), "-n", str(case.runs), *case.flags)
+    subjects: dict[str, Callable[[], float]] = {"atoll": partial(_ours_s, case.name, threads, own)}
+    for name, program in programs.items():
+        once = run([program, *theirs[:2], "-n", "1", *case.flags, "-v", "-a"], threads=threads)
+        if scale == SCALES[0] and "Verification:           PASS" not in once:
+            raise WrongAnswer(f"GAP's {name}: {once[-300:]}")
+        _same_answer(case, once, _kernel(case.name, threads, *own))
+        subjects[f"GAP's {name}"] = partial(_gap_s, (program, *theirs), threads)
+    label = f"{case.name}-{scale}"
+    best, seconds = _raced(label, subjects)
+    taken = ratio(seconds["atoll"], seconds[best])
+    note(f"{label}: {taken} of the time of {best}, {threads} threads")
+    at_most(f"workloads-{label}-of-gap", taken.value, GRAPH_TARGET)
+
+
+def _same_answer(case: Case, printed: str, ours: Mapping[str, Any]) -> None:
+    if case.answer is None:
+        return
+    figure, pattern = case.answer
+    found = re.search(pattern, printed, re.MULTILINE)
+    if found is None:
+        note(f"{case.name}: GAP does not print its {figure}")
+    elif int(found[1]) != ours["figures"][figure]:
+        raise WrongAnswer(f"{case.name}: {ours['figures'][figure]} {figure}, GAP has {found[1]}")
+
+
+def _gups(workers: int, peers: Peers) -> None:
+    table = ("--table-mib", str(GUPS_MIB), "--runs", "1")
+    updates = 4 * (GUPS_MIB << 20) // 8
+    subjects: dict[str, Callable[[], float]] = {
+        one: partial(_ours_s, "gups", workers, (*table, "--variant", one))
+        for one in ("tasks", "plain")
+    }
+    program = peers.hpcc
+    if program is not None and workers == 1:
+
+        def hpcc() -> float:
+            rate, entries = run([program, str(GUPS_MIB)]).split()
+            if int(entries) * 4 != updates:
+                raise WrongAnswer(f"HPCC's table has {entries} entries")
+            return updates / (float(rate) * 1e9)
+
+        subjects["HPCC"] = hpcc
+    label = f"gups-{workers}"
+    _, seconds = _raced(label, subjects)
+    for peer in subjects.keys() - {"tasks"}:
+        taken = ratio(seconds["tasks"], seconds[peer])
+        note(f"{label}: tasks take {taken} of the time of {peer}")
+        at_most(f"workloads-{label}-of-{peer.lower()}", taken.value, GUPS_TARGET)
+
+
+def _graph500(threads: int, peers: Peers) -> None:
+    """As seconds for an edge: the harmonic mean over its searches."""
+    if peers.graph500 is None:
+        return
+    mpi = ["mpirun", "--oversubscribe", "-np", str(threads), str(peers.graph500), "20", "16"]
+    if os.geteuid() == 0:
+        mpi.insert(1, "--allow-run-as-root")
+    mean = re.compile(r"^bfs\s+harmonic_mean_TEPS:\s+!?\s*([\d.e+]+)", re.MULTILINE)
+
+    def theirs() -> float:
+        found = mean.search(run(mpi))
+        if found is None:
+            raise WrongAnswer("Graph500's reference gave no rate")
+        return 1 / float(found[1])
+
+    def ours() -> float:
+        return 1 / float(_kernel("graph500", threads, "--scale", "20", "--runs", "1")["per_s"])
+
+    _, seconds = _raced("graph500-20", {"atoll": ours, "the reference": theirs})
+    rate = ratio(seconds["the reference"], seconds["atoll"])
+    note(f"graph500-20: {rate} times the reference's edges a second")
+    at_least("workloads-graph500-20-over-reference", rate.value, 1.0)
+
+
+def _streamcluster(threads: int, peers: Peers) -> None:
+    if peers.streamcluster is None:
+        return
+    sizes = ("10", "20", "128", str(POINTS), str(CHUNK), "5000", "none", os.devnull, str(threads))
+    flags = ("--points", str(POINTS), "--chunk", str(CHUNK), "--runs", "1")
+    program = peers.streamcluster
+    subjects: dict[str, Callable[[], float]] = {
+        "atoll": partial(_ours_s, "streamcluster", threads, flags),
+        "PARSEC": lambda: timed(lambda: run([program, *sizes])),
+    }
+    _, seconds = _raced("streamcluster", subjects)
+    taken = ratio(seconds["atoll"], seconds["PARSEC"])
+    note(f"streamcluster: {taken} of PARSEC's time")
+    at_most("workloads-streamcluster-of-parsec", taken.value, 1.0)
+
+
+def _roofline(name: str, flags: tuple[str, ...], threads: int) -> None:
+    """As seconds a gigabyte."""
+
+    def ours() -> float:
+        found = _kernel(name, threads, *flags, "--runs", "1")
+        return _mean_s(found) / float(found["traffic_bytes"]) * 1e9
+
+    with Probe(LocalHost(), find_probe()) as probe:
+
+        def read() -> float:
+            cpus = tuple(sorted(os.sched_getaffinity(0)))
+            answer = probe.ask(
+                Move(cpus=cpus, node=None, bytes=READ_BYTES, op="read", budget_s=READING_S),
+                Sampling(settle=0.0, samples=1_000),
+                most_s=READING_S,
+                timeout_s=60.0,
+            )
+            return 1 / float(np.median(answer.gbs))
+
+        seconds = interleave({"atoll": ours, "reads": read}, rounds=ROUNDS, warmup=1)
+    share = ratio(seconds["reads"], seconds["atoll"])
+    note(f"{name}: {1 / median(seconds['atoll']).value:.3g} GB/s, {share} of what reads reach")
+    at_least(f"workloads-{name}-of-roofline", share.value, ROOF_TARGET)
+
+
+def _raced(label: str, subjects: Subjects) -> tuple[str, dict[str, Any]]:
+    """The times, and the fastest of all but the first."""
+    seconds = interleave(subjects, rounds=ROUNDS, warmup=1)
+    for name, own in seconds.items():
+        note(f"{label} {name}: {median(own).scaled(1e3)} ms")
+    others = [*subjects][1:]
+    return min(others, key=lambda name: float(np.median(seconds[name]))), seconds
+
+
+def _ours_s(name: str, workers: int, flags: tuple[str, ...]) -> float:
+    return _mean_s(_kernel(name, workers, *flags))
+
+
+def _gap_s(argv: tuple[str | Path, ...], threads: int) -> float:
+    return trial_s(run(argv, threads=threads))
+
+
+def _mean_s(found: Mapping[str, Any]) -> float:
+    return float(np.mean(found["runs_s"]))
+
+
+def _kernel(name: str, workers: int, *flags: str) -> dict[str, Any]:
+    """Verified by itself."""
+    argv = [_program(), name, "--workers", str(workers), *flags]
+    found: dict[str, Any] = json.loads(run(argv))
+    return found
+
+
+def _program() -> str:
+    return str(Path(sys.executable).parent / "atoll-kernels")
