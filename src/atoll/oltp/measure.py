@@ -24,7 +24,7 @@ from typing import TypeVar
 from atoll.bench.idle import idle_between, wait_until_idle
 from atoll.bench.runner import WrongAnswer
 from atoll.bench.schedule import in_block
-from atoll.engines.api import Client, Installation
+from atoll.engines.api import Installation
 from atoll.engines.facts import facts_of
 from atoll.engines.transactions import TransactionalEngine, Transactions
 from atoll.errors import EngineFailed, UsageError
@@ -32,12 +32,13 @@ from atoll.host.api import Host
 from atoll.host.cpu_times import CpuTimes, cpu_times
 from atoll.host.environment import emulated, environment
 from atoll.inspect.verify import brief
+from atoll.oltp.checks import Checks
 from atoll.oltp.latencies import measured
 from atoll.oltp.seats import Seat
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.machine import Machine
-from atoll.schema.oltp import ConditionFound, OltpRun, OltpRuns
-from atoll.schema.text import first_of, plural
+from atoll.schema.oltp import OltpRun, OltpRuns
+from atoll.schema.text import first_of
 from atoll.store.locks import try_lock
 from atoll.store.once import sync_file_system
 from atoll.store.paths import cache_dir
@@ -46,9 +47,7 @@ from atoll.supervise.launch import Running, launch
 from atoll.supervise.prepare import find_launcher
 
 NAME = "oltp"  # of the deployment, and of the folder of its data
-ACKNOWLEDGED = "acknowledged"
 _LATE_S = 60.0  # how much longer than asked the driver may take
-_CHECK_S = 3600.0  # the limit of a condition: at scale 1 it reads tens of gigabytes
 _ASK_S = 600.0
 _DIED_S = 2.0  # until the supervisor knows which process died
 
@@ -148,9 +147,9 @@ class _Run:
     def _measured(self, running: Running) -> OltpRun:
         setup, work, client = self.of.setup, self._work, running.clients[0]
         host, (seat, _) = self.of.host, self.seat
-        self.of.durability = self._ask(partial(setup.engine.durability, client, timeout_s=_ASK_S))
+        self.of.durability = _ask(partial(setup.engine.durability, client, timeout_s=_ASK_S))
         sync_file_system(self.folder)
-        self._ask(partial(setup.engine.checkpoint, client, timeout_s=_ASK_S))
+        _ask(partial(setup.engine.checkpoint, client, timeout_s=_ASK_S))
         self.idle_before = wait_until_idle(host, self.of.longest_wait_s)
         self._drive(running)
         log = work.read(self._driver_files())
@@ -159,7 +158,7 @@ class _Run:
         )
         self.of.say(f"{self.where}: checking")
         acknowledged = int((log.types == work.types.index(work.counted[0])).sum())
-        counted, conditions = self._checked(client, acknowledged, exact=True)
+        counted, conditions = self._checks.of(client, acknowledged, exact=True)
         return OltpRun(
             block=self.block,
             workload=self.name,
@@ -178,7 +177,8 @@ class _Run:
         )
 
     def _drive(self, running: Running) -> None:
-        """Raises EngineFailed if the server or the driver ended early."""
+        """Raises EngineFailed if the server or the driver ended early. A driver whose server is
+        gone ends by itself, with its log complete."""
         setup, host, (seat, _) = self.of.setup, self.of.host, self.seat
         folder = self.folder / "driver"
         folder.mkdir(mode=0o700)
@@ -195,7 +195,6 @@ class _Run:
         began = host.monotonic()
 
         def tick() -> None:
-            running.check()
             elapsed_s = host.monotonic() - began
             if not self.threads and elapsed_s > setup.warmup_s / 2:
                 self._verify(running)
@@ -231,44 +230,6 @@ class _Run:
         self.threads = found.threads
         self.drift = [brief(finding) for finding in found.drift]
 
-    def _checked(
-        self, client: Client, acknowledged: int, *, exact: bool
-    ) -> tuple[int, tuple[ConditionFound, ...]]:
-        """Raises WrongAnswer if a condition does not hold. `exact`: no transaction was cut off, so
-        the database has no more than was acknowledged."""
-        found = []
-        for one in self._work.conditions:
-            rows = self._ask(partial(client.execute, one.sql, timeout_s=_CHECK_S), _CHECK_S).rows
-            found.append(
-                ConditionFound(
-                    name=one.name,
-                    means=one.means,
-                    violations=len(rows),
-                    example=", ".join(map(str, rows[0])) if rows else "",
-                )
-            )
-        kind, sql = self._work.counted
-        ((count,),) = self._ask(partial(client.execute, sql, timeout_s=_CHECK_S), _CHECK_S).rows
-        lost = acknowledged - int(count)
-        found.append(
-            ConditionFound(
-                name=ACKNOWLEDGED,
-                means=f"the database has every {kind} that was acknowledged"
-                + (", and no other" if exact else ""),
-                violations=abs(lost) if exact else max(lost, 0),
-                example=f"{acknowledged} acknowledged, {count} there",
-            )
-        )
-        if wrong := [one for one in found if one.violations]:
-            lines = "\n".join(
-                f"  {one.name}: {one.means}: {plural(one.violations, 'violation')}, first "
-                f"{one.example}"
-                for one in wrong
-            )
-            names = first_of([one.name for one in wrong], 6)
-            raise WrongAnswer(f"{self.where}: violated conditions: {names}", lines)
-        return int(count), tuple(found)
-
     def _recovered(self, fault: EngineFailed) -> EngineFailed:
         """The error to end with, once the server has started again on its data. Raises WrongAnswer
         if a condition does not hold then."""
@@ -278,7 +239,7 @@ class _Run:
         acknowledged = int((log.types == self._work.types.index(kind)).sum())
         try:
             with self._server() as running:
-                _, found = self._checked(running.clients[0], acknowledged, exact=False)
+                _, found = self._checks.of(running.clients[0], acknowledged, exact=False)
         except WrongAnswer as wrong:
             raise WrongAnswer(f"{fault}; after its recovery, {wrong}", wrong.detail) from None
         except EngineFailed as again:
@@ -287,6 +248,10 @@ class _Run:
             f"{fault}; after its recovery all {len(found)} conditions hold, and none of "
             f"{acknowledged} acknowledged {kind} transactions is lost"
         )
+
+    @property
+    def _checks(self) -> Checks:
+        return Checks(self._work.conditions, self._work.counted, self.where)
 
     @property
     def _work(self) -> Transactions:
@@ -308,9 +273,6 @@ class _Run:
     def _driver_files(self) -> dict[str, str]:
         folder = self.folder / "driver"
         return {path.name: path.read_text("utf-8", "replace") for path in folder.iterdir()}
-
-    def _ask(self, call: Callable[[], T], limit_s: float = _ASK_S) -> T:
-        return within(limit_s, "asking the server", call)
 
 
 @contextmanager
@@ -338,3 +300,7 @@ def _data_folder(engine: TransactionalEngine) -> Iterator[Path]:
         yield folder
     finally:
         clear()
+
+
+def _ask(call: Callable[[], T]) -> T:
+    return within(_ASK_S, "asking the server", call)
