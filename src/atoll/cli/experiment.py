@@ -168,9 +168,7 @@ def run(
         if resume and output is None:
             raise UsageError("--resume continues a results file; name it with -o")
         run, scale = found.workload, choose_scale(found, found.workload.scales, size, machine)
-        ours = run_workloads(
-            found, run, scale, machine, output, within_s, resume=resume, not_counted=uncounted()
-        )
+        ours = run_workloads(found, run, scale, machine, output, within_s, resume=resume)
         _judge(found, ours)
     elif found.oltp is not None:
         if engines or resume or within_s is not None:
@@ -349,7 +347,7 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
     if why := unmet(experiment.needs, machine):
         return [f"means nothing here: {'; '.join(why)}"]
     if experiment.workload is not None:
-        return workloads_here(experiment, experiment.workload, machine, uncounted())
+        return workloads_here(experiment, experiment.workload, machine)
     if experiment.oltp is not None:
         return transactions_text(experiment.oltp, machine)
     if experiment.bench is None:

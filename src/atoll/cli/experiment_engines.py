@@ -32,21 +32,14 @@ def ready(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def uncounted() -> dict[str, str]:
     """The terms of claims that nothing counts here, with the reason."""
-    from atoll.inspect.fills import can_count
     from atoll.inspect.resctrl import memory_traffic
 
-    found: dict[str, str] = {}
-    if memory_traffic(LocalHost(), [os.getpid()]) is None:
-        found["remote"] = (
-            "it needs resctrl, which alone counts remote traffic, and none counts here (on a "
-            "machine that has it: mount -t resctrl resctrl /sys/fs/resctrl)"
-        )
-    if not can_count(LocalHost()):
-        found["fills"] = (
-            "it needs a simulated machine, which counts fills (begin the command with: atoll "
-            "simulate --machine epyc-7713x2 --)"
-        )
-    return found
+    if memory_traffic(LocalHost(), [os.getpid()]) is not None:
+        return {}
+    return {
+        "remote": "it needs resctrl, which alone counts remote traffic, and none counts here (on a "
+        "machine that has it: mount -t resctrl resctrl /sys/fs/resctrl)"
+    }
 
 
 def traits(names: Sequence[str]) -> list[EngineTraits]:

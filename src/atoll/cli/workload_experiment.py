@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from atoll.bench.results import require_new
@@ -52,13 +51,12 @@ def run_workloads(
     within_s: float | None,
     *,
     resume: bool,
-    not_counted: Mapping[str, str],
 ) -> Ours:
     """Raises UsageError if nothing could be judged or resumed, at once, and of a KeyboardInterrupt
     how to go on."""
     host, run = LocalHost(), at_scale(run, scale)
     settings = make_settings(run, machine, what_can(host))
-    lost = unjudged_workloads(experiment, machine, settings, not_counted)
+    lost = unjudged_workloads(experiment, machine, settings)
     for line in settings.cannot:
         print(f"atoll: not varied here: {line}", file=sys.stderr)
     for line in lost:
@@ -100,9 +98,7 @@ def run_workloads(
     return of_workloads(experiment, found, path.name)
 
 
-def workloads_here(
-    experiment: Experiment, run: WorkloadRun, machine: Machine, not_counted: Mapping[str, str]
-) -> list[str]:
+def workloads_here(experiment: Experiment, run: WorkloadRun, machine: Machine) -> list[str]:
     """What this machine can vary, cannot vary, and the cost of each scale."""
     lines: list[str] = []
     rest: dict[str, None] = {}
@@ -110,7 +106,7 @@ def workloads_here(
         try:
             settings = make_settings(at_scale(run, scale), machine, what_can(LocalHost()))
             rest |= dict.fromkeys(f"cannot vary {one}" for one in settings.cannot)
-            lost = unjudged_workloads(experiment, machine, settings, not_counted)
+            lost = unjudged_workloads(experiment, machine, settings)
         except UsageError as fault:
             lines.append(f"{size}: cannot: {fault}")
             continue

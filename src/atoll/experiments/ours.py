@@ -116,7 +116,8 @@ def _more(experiment: Experiment, found: WorkloadRuns, read: Read) -> Iterator[T
     terms = (*of_claim, *(parse_term(one.term) for one in experiment.published))
     named = {(term.name, of.of) for term in terms if isinstance(of := read(term), Reading)}
     varied = [name for name in found.settings[0] if len({one[name] for one in found.settings}) > 1]
-    for name in dict.fromkeys(term.name for term in of_claim if term.name in VALUES):
+    of_one = dict.fromkeys(term.name for term in of_claim if term.name in VALUES)
+    for name in of_one or ("time",):
         for setting in found.settings:
             term = Term(name, {axis: setting[axis] for axis in varied})
             if isinstance(of := read(term), Reading) and (name, of.of) not in named:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from atoll.errors import UsageError
 from atoll.experiments.claims import Outcome, Read, Reading, Term, judge, parse_claim, terms_of
@@ -12,8 +11,7 @@ from atoll.experiments.readings import COUNTED, BenchReadings
 from atoll.experiments.workload_readings import WorkloadReadings
 from atoll.experiments.workload_settings import PAPER_ROWS, Settings
 from atoll.schema.experiment import BenchRun, Experiment, Scale
-from atoll.schema.fills import FillSources
-from atoll.schema.kernel import Concurrency, KernelResult
+from atoll.schema.kernel import FILLS, Concurrency, KernelFills, KernelResult
 from atoll.schema.machine import Machine
 from atoll.schema.workload import SettingRun, WorkloadAnswer, WorkloadResult, WorkloadRuns
 from atoll.stats.paired import MIN_BLOCKS
@@ -38,9 +36,9 @@ _ANY_KERNEL = KernelResult(
     traffic_bytes=1e9,
     peak_bytes=1,
     figures={},
+    fills=KernelFills(source="hardware", chiplets=1, runs=(dict.fromkeys(FILLS, 1),)),
     concurrency=Concurrency(every_s=1, running=(1,), threads_created=1),
 )
-_ANY_FILLS = FillSources(own_l3=1, other_chiplet=1, other_node=1, local_memory=1, remote_memory=1)
 _ANY = WorkloadResult(
     workload="w1",
     scheduler="plain",
@@ -97,12 +95,7 @@ def unjudged(
     return _lost(experiment, {engine: reads(engine) for engine in engines})
 
 
-def unjudged_workloads(
-    experiment: Experiment,
-    machine: Machine,
-    settings: Settings,
-    uncounted: Mapping[str, str] = MappingProxyType({}),
-) -> list[str]:
+def unjudged_workloads(experiment: Experiment, machine: Machine, settings: Settings) -> list[str]:
     """As `unjudged`, of workloads."""
     terms = terms_of(parse_claim(experiment.check.shape))
     printed = {term.values["of"]: 1.0 for term in terms if term.name == "figure"}
@@ -114,7 +107,6 @@ def unjudged_workloads(
             result=_ANY.model_copy(update={"workload": name, "local_share_estimated": local})
             if name in PAPER_ROWS
             else _ANY_KERNEL.model_copy(update={"workload": name, "figures": printed}),
-            fills=None if "fills" in uncounted else _ANY_FILLS,
         )
         for name, setting in settings.pairs
         for block in _ALIKE

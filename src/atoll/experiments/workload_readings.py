@@ -14,9 +14,9 @@
     figure(of=F, ...)  of a kernel: a figure that it prints
     running(...)    of a kernel: the mean number of threads that ran or could
     threads(...)    of a kernel: those that it created
-    fills(of=P, ...)  lines that the L2s got, with those of making and checking, where caches are
-                    simulated: from the chiplet's L3 (local), another chiplet of the node (near), a
-                    chiplet of another node (far), or memory
+    fills(of=P, ...)  of a kernel: lines that its workers' cores got, where the CPU or a simulation
+                    counts them: from the chiplet's L3 (local), another chiplet of the node (near),
+                    caches of another node (far), or memory; at least 1, so that it has ratios
 
 The keys are the axes; one that is absent has the baseline's value.
 """
@@ -30,7 +30,6 @@ from statistics import fmean
 
 from atoll.experiments.claims import Reading, Term, without_knobs
 from atoll.experiments.here import counts
-from atoll.schema.fills import FillSources
 from atoll.schema.kernel import KernelResult
 from atoll.schema.machine import Machine
 from atoll.schema.workload import SettingRun, WorkloadResult, WorkloadRuns
@@ -67,12 +66,23 @@ VALUES: Mapping[str, Value] = {  # those that are of one setting alone
     ),
     "threads": _kernel(lambda one: one.concurrency.threads_created if one.concurrency else None),
 }
-_FILLS: Mapping[str, Callable[[FillSources], int]] = {
-    "local": lambda one: one.own_l3,
-    "near": lambda one: one.other_chiplet,
-    "far": lambda one: one.other_node,
-    "memory": lambda one: one.local_memory + one.remote_memory,
+_FILLS: Mapping[str, Sequence[str]] = {
+    "local": ("local_chiplet",),
+    "near": ("remote_chiplet",),
+    "far": ("remote_node",),
+    "memory": ("memory_local", "memory_remote"),
 }
+
+
+def _fills(part: str) -> Value:
+    def lines(one: KernelResult) -> float | None:
+        found = [one.fills.runs[-1].get(name) for name in _FILLS.get(part, ())] if one.fills else []
+        counted = [lines for lines in found if lines is not None]
+        return max(sum(counted), 1) if counted else None
+
+    return _kernel(lines)
+
+
 NAMES = frozenset({*VALUES, "speedup", "remaining", "best", "gain", "scaling", "figure", "fills"})
 
 
@@ -123,7 +133,7 @@ class WorkloadReadings:
                 fewest = {"workers": str(min(every))} if every else {}
                 return self._over({**setting, **fewest}, setting)
             case "fills":
-                blocks = self._fills(setting, part)
+                blocks = self._blocks(setting, _fills(part))
             case "figure":
                 blocks = self._blocks(setting, _kernel(lambda one: one.figures.get(part)))
             case _:
@@ -160,14 +170,6 @@ class WorkloadReadings:
     def _blocks(self, setting: Mapping[str, str], value: Value) -> dict[int, float]:
         found = {one.block: value(one.result) for one in self._runs if one.setting == setting}
         return {block: each for block, each in found.items() if each is not None}
-
-    def _fills(self, setting: Mapping[str, str], place: str) -> dict[int, float]:
-        """At least 1, so that they have ratios."""
-        return {
-            one.block: max(_FILLS[place](one.fills), 1)
-            for one in self._runs
-            if one.setting == setting and one.fills is not None and place in _FILLS
-        }
 
 
 def _of(setting: Mapping[str, str]) -> str:

@@ -22,7 +22,6 @@ from atoll.experiments.workload_settings import (
 from atoll.host.api import Host
 from atoll.host.cpu_times import cpu_times
 from atoll.host.environment import emulated
-from atoll.inspect.fills import fill_count
 from atoll.knobs.journal import JournalFolder
 from atoll.plan.identity import machine_id
 from atoll.probing.workload import run_kernel, run_workload
@@ -83,20 +82,9 @@ def measure_workloads(
                 own, launch = flags(
                     run, name, one, scale=scale, check=block == first, machine=machine
                 )
-                with fill_count(host) as count:
-                    count.measure()
-                    start = run_workload if name in PAPER_ROWS else run_kernel
-                    result = start(host, own, launch)
-                    count.measured()
-                fills = count.found
-                done.append(
-                    SettingRun(
-                        block=block,
-                        setting=dict(one),
-                        result=result,
-                        fills=None if fills is None else fills.sources(),
-                    )
-                )
+                start = run_workload if name in PAPER_ROWS else run_kernel
+                result = start(host, own, launch)
+                done.append(SettingRun(block=block, setting=dict(one), result=result))
             busy.look()
             found = WorkloadRuns(
                 machine=machine,

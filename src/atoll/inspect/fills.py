@@ -27,7 +27,7 @@ class FillCount:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._on = False
-        self._absent = not can_count(host)
+        self._absent = not _has_board(host)
         self._before: FillCounts | None = None
         self._found: FillCounts | None = None
         self._fault = ""
@@ -55,11 +55,6 @@ class FillCount:
         if self._on:
             self._on = False
             self._told("off")
-
-    @property
-    def found(self) -> FillCounts | None:
-        """What was counted of the pass; None: nothing was, or the caches are not simulated."""
-        return self._found
 
     def of_pass(self, block: int, label: str) -> PassFills | None:
         """None: the caches are not simulated."""
@@ -106,7 +101,7 @@ def fill_count(host: Host) -> Iterator[FillCount]:
         count.end()
 
 
-def can_count(host: Host) -> bool:
+def _has_board(host: Host) -> bool:
     """Whether the caches are simulated."""
     try:
         return any(

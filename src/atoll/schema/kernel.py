@@ -22,6 +22,17 @@ class Concurrency(Record):
     threads_created: int = Field(ge=0)  # in the process's life
 
 
+# Sources of lines, as in `atoll/runtime-profile`.
+FILLS = (
+    "local_chiplet",
+    "remote_chiplet",
+    "node_cache",
+    "remote_node",
+    "memory_local",
+    "memory_remote",
+)
+
+
 class KernelFills(Record):
     """Cache lines that the cores of the scheduler atoll's workers got in each run, without its
     check. Sources are those of `atoll/runtime-profile`; None: the CPU does not report it."""

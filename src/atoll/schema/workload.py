@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from atoll.schema.base import Record
-from atoll.schema.fills import FillSources
 from atoll.schema.kernel import KernelResult
 from atoll.schema.machine import Machine
 
@@ -75,8 +74,6 @@ class SettingRun(Record):
     block: int = Field(ge=0)
     setting: dict[str, str]  # axis -> value
     result: Annotated[WorkloadResult | KernelResult, Field(discriminator="format")]
-    # Lines that the L2s got, with those of making and checking; None: caches are not simulated.
-    fills: FillSources | None = None
 
 
 class WorkloadRuns(Record):

@@ -13,8 +13,15 @@ from atoll.experiments.planned import unjudged_workloads
 from atoll.experiments.workload_readings import WorkloadReadings
 from atoll.experiments.workload_settings import Setting, flags, make_settings
 from atoll.schema.experiment import Experiment, WorkloadRun, WorkloadScale
-from atoll.schema.fills import FillSources
-from atoll.schema.kernel import Concurrency, Kernel, KernelParameter, KernelResult, Kernels
+from atoll.schema.kernel import (
+    FILLS,
+    Concurrency,
+    Kernel,
+    KernelFills,
+    KernelParameter,
+    KernelResult,
+    Kernels,
+)
 from atoll.schema.workload import WorkloadRuns
 from tests.parts.kernels import LARGE, every_kernel, kernel, runs
 from tests.parts.machines import NodeShape, build
@@ -56,28 +63,25 @@ def of_kernel(setting: Setting, reverse: bool) -> KernelResult:
     return kernel(
         1 / speed,
         figures={"loss_gbs": speed, "gradient_gbs": speed},
+        fills=fills(setting, reverse),
         concurrency=Concurrency(
             every_s=1, running=(round(100 * speed),), threads_created=round(100 / speed)
         ),
     )
 
 
-def fills(setting: Setting, reverse: bool) -> FillSources:
+def fills(setting: Setting, reverse: bool) -> KernelFills:
     near = (setting.get("system") == "arcas") is not reverse
     own, other = (900, 10) if near else (100, 800)
-    return FillSources(
-        own_l3=own, other_chiplet=other, other_node=other, local_memory=other, remote_memory=other
-    )
+    lines: dict[str, int | None] = {**dict.fromkeys(FILLS, other), "local_chiplet": own}
+    return KernelFills(source="simulated", chiplets=2, runs=(lines,))
 
 
 def ours(one: Experiment, *, reverse: bool) -> Ours:
     assert one.workload
     settings = make_settings(one.workload, LARGE, every_kernel(one.workload)).all
     found = runs(settings, lambda setting, _: of_kernel(setting, reverse))
-    counted = [
-        each.model_copy(update={"fills": fills(each.setting, reverse)}) for each in found.runs
-    ]
-    return of_workloads(one, found.model_copy(update={"runs": tuple(counted)}), "r.json")
+    return of_workloads(one, found, "r.json")
 
 
 @pytest.mark.parametrize("one", OF_KERNELS, ids=lambda one: one.name)
@@ -122,13 +126,12 @@ def test_terms_of_kernels_are_read() -> None:
     def of(setting: Setting, block: int) -> KernelResult:
         seconds = (8.0 if setting["system"] == "ring" else 4.0) / int(setting["workers"])
         threads = Concurrency(every_s=1, running=(1, 2), threads_created=7)
-        return kernel(seconds, figures={"loss_gbs": 3.5}, concurrency=threads)
+        lines = dict(zip(FILLS, (5, 0, None, 6, 3, 4), strict=True))
+        counted = KernelFills(source="hardware", chiplets=1, runs=({}, lines))
+        more = {"figures": {"loss_gbs": 3.5}, "concurrency": threads, "fills": counted}
+        return kernel(seconds, **more)
 
     found = runs(settings, of)
-    counted = FillSources(own_l3=5, other_chiplet=0, other_node=6, local_memory=3, remote_memory=4)
-    found = found.model_copy(
-        update={"runs": tuple(one.model_copy(update={"fills": counted}) for one in found.runs)}
-    )
     read = WorkloadReadings.by_workload(found)["bfs"]
 
     def value(term: str) -> float:
@@ -163,10 +166,7 @@ def test_fills_of_an_emulated_machine_are_simulated_and_judged() -> None:
     assert one.workload
     settings = make_settings(one.workload, LARGE, every_kernel(one.workload)).all
     found = runs(settings, lambda each, _: of_kernel(each, reverse=False))
-    counted = tuple(
-        each.model_copy(update={"fills": fills(each.setting, reverse=False)}) for each in found.runs
-    )
-    simulated = found.model_copy(update={"runs": counted, "emulated": True})
+    simulated = found.model_copy(update={"emulated": True})
     ours_there = of_workloads(one, simulated, "r.json")
     assert ours_there.basis == "simulated"
     assert {each.outcome for each in verdicts(one, ours_there).values()} == {"held"}
