@@ -10,11 +10,13 @@
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "base/available.hpp"
+#include "concurrency.hpp"
 #include "options.hpp"
 #include "team.hpp"
 #include "workload.hpp"
@@ -71,6 +73,8 @@ std::string run(const Options& options) {
                         .runs = options.runs,
                         .seed = options.seed,
                         .lines = [&] { return team->lines(); }};
+  std::optional<Concurrency> concurrency;
+  if (options.concurrency) conditions.concurrency = &concurrency.emplace();
   Result result;
   team->run([&] { result = workload.run(*team, options.settings, conditions); });
 
@@ -101,6 +105,11 @@ std::string run(const Options& options) {
   if (!options.team.approach.empty()) made["approach"] = options.team.approach;
   if (result.traffic_bytes) made["traffic_bytes"] = *result.traffic_bytes;
   for (const auto& [name, value] : result.figures) made["figures"][name] = value;
+  if (concurrency) {
+    made["concurrency"] = {{"every_s", Concurrency::kEverySeconds},
+                           {"running", concurrency->running()},
+                           {"threads_created", Concurrency::threads() + team->ended_threads()}};
+  }
   return made.dump() + "\n";
 }
 

@@ -38,6 +38,12 @@ const std::vector<Parameter>& common() {
        {"transparent", "normal"}},
       {"runs", "3", "timed runs on the same input", 1, kMostRuns},
       {"seed", "1", "of the input", 0, INT64_MAX},
+      {"concurrency",
+       "no",
+       "count the threads that run, every 5 ms of the timed runs",
+       0,
+       0,
+       {"no", "yes"}},
   };
   return parameters;
 }
@@ -187,6 +193,7 @@ Options parse_options(int argc, char** argv, int cpus) {
   if (taken(given, "pages") == "normal") options.pages = Pages::normal;
   options.runs = std::stoi(taken(given, "runs"));
   options.seed = std::stoull(taken(given, "seed"));
+  options.concurrency = taken(given, "concurrency") == "yes";
   for (const Parameter& each : options.workload->parameters) {
     given.emplace(each.name, each.otherwise);
   }

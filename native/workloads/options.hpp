@@ -18,6 +18,7 @@ struct Options {
   Pages pages = Pages::transparent;
   int runs = 3;
   std::uint64_t seed = 1;
+  bool concurrency = false;
   enum class Print { kResult, kHelp, kVersion, kDescription } print = Print::kResult;
 };
 

@@ -66,6 +66,9 @@ class Team {
   // machine's chiplets.
   [[nodiscard]] virtual std::vector<int> chiplets() const;
 
+  // How many threads it has started that have ended: of `async`, one for each piece.
+  [[nodiscard]] virtual int ended_threads() const { return 0; }
+
   // Calls `work` once, and returns after it. The other methods are for inside of it.
   virtual void run(FunctionRef<void()> work) = 0;
 

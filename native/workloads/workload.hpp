@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "concurrency.hpp"
 #include "team.hpp"
 
 namespace atl::kernels {
@@ -64,7 +65,8 @@ struct Conditions {
   std::vector<double> seconds = {};  // of the timed runs so far
   double make_s = 0;                 // until the input was there
   std::function<Lines()> lines = [] { return Lines{}; };
-  std::vector<Lines> fills = {};  // of each timed run
+  std::vector<Lines> fills = {};       // of each timed run
+  Concurrency* concurrency = nullptr;  // watches the timed runs
 };
 
 [[nodiscard]] Lines since(const Lines& before, const Lines& after);
@@ -76,9 +78,11 @@ void time_runs(Conditions& conditions, Prepare&& prepare, Work&& work, Verify&& 
   for (int run = 0; run < conditions.runs; ++run) {
     prepare(run);
     const Lines before = conditions.lines();
+    if (conditions.concurrency != nullptr) conditions.concurrency->watch(true);
     const auto begin = std::chrono::steady_clock::now();
     work(run);
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    if (conditions.concurrency != nullptr) conditions.concurrency->watch(false);
     conditions.seconds.push_back(passed.count());
     conditions.fills.push_back(since(before, conditions.lines()));
     verify(run);

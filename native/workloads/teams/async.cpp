@@ -1,6 +1,7 @@
 // std::async: a thread for each piece, as in DimmWitted's baseline of ARCAS 5.4.2. As many run at a
 // time as there are workers; the others wait for a free rank.
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -49,6 +50,7 @@ class AsyncTeam final : public Team {
     wait_for(works);
   }
   int rank() const override { return rank_of_piece; }
+  int ended_threads() const override { return ended_; }
 
  private:
   // A free rank for the calling thread.
@@ -75,7 +77,8 @@ class AsyncTeam final : public Team {
   };
 
   // Waits for all, then throws the first one's exception: a future's destructor waits too.
-  static void wait_for(std::vector<std::future<void>>& all) {
+  void wait_for(std::vector<std::future<void>>& all) {
+    ended_ += static_cast<int>(all.size());
     for (std::future<void>& one : all) one.wait();
     for (std::future<void>& one : all) one.get();
   }
@@ -84,6 +87,7 @@ class AsyncTeam final : public Team {
   std::mutex mutex_;  // guards `free_`
   std::condition_variable freed_;
   std::vector<int> free_;
+  std::atomic<int> ended_{0};
 };
 
 }  // namespace
