@@ -10,7 +10,7 @@ from collections.abc import Callable
 import click
 
 from atoll.cli.options import machine_for
-from atoll.cli.terminal import show
+from atoll.cli.terminal import can_draw, show
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.probing.workload import (
@@ -246,7 +246,11 @@ def _kernel(ctx: click.Context, name: str) -> click.Command:
             flags += [] if value is None else [f"--{one.name}", value]
         launch = launch_flags(cpus=cpus, memory=memory, malloc=malloc, no_thp=no_thp)
         found = run_kernel(LocalHost(), flags, launch, tick=_note(name))
-        print(found.model_dump_json(indent=1) if as_json else kernel_text(found).rstrip("\n"))
+        print(
+            found.model_dump_json(indent=1)
+            if as_json
+            else kernel_text(found, draws=can_draw()).rstrip("\n")
+        )
 
     what = f"{kernel.what[0].upper()}{kernel.what[1:]}. Schedulers here: {known.schedulers}."
     return click.Command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from atoll.bench.analysis import machine_line, summarise
 from atoll.bench.results import Results
@@ -28,7 +28,7 @@ from atoll.experiments.workload_readings import VALUES, WorkloadReadings
 from atoll.experiments.workload_settings import PAPER_ROWS
 from atoll.oltp.analysis import cautions
 from atoll.schema.experiment import Experiment
-from atoll.schema.kernel import KernelResult
+from atoll.schema.kernel import Concurrency, KernelResult
 from atoll.schema.oltp import OltpRuns
 from atoll.schema.profile import Profile
 from atoll.schema.summary import BenchSummary
@@ -52,6 +52,7 @@ class Ours:
     bench: BenchSummary | None = None  # None: no engine was measured
     basis: str = "measured"  # or emulated, or simulated: fills in an emulated machine
     meaningless: tuple[str, ...] = ()  # why the figure means nothing on that machine
+    threads: Mapping[str, Concurrency] = field(default_factory=dict)  # by setting, in its last run
     more: tuple[Term, ...] = ()  # measured, but neither published nor of the claim
 
 
@@ -91,6 +92,7 @@ def of_workloads(experiment: Experiment, found: WorkloadRuns, source: str) -> Ou
         warnings=(*_not_turned(experiment, found.settings[0]), *found.warnings),
         basis=_basis(experiment, found),
         meaningless=tuple(unmet(experiment.needs, found.machine)),
+        threads=_threads(found),
         more=tuple(_more(experiment, found, next(iter(readings.values())))),
     )
 
@@ -110,12 +112,26 @@ def _basis(experiment: Experiment, found: WorkloadRuns) -> str:
     return "emulated" if found.emulated else "measured"
 
 
+def _threads(found: WorkloadRuns) -> dict[str, Concurrency]:
+    varied = _varied(found)
+    return {
+        " ".join(one.setting[axis] for axis in varied): counted
+        for one in found.runs
+        if isinstance(one.result, KernelResult) and (counted := one.result.concurrency)
+    }
+
+
+def _varied(found: WorkloadRuns) -> list[str]:
+    """The axes with several values."""
+    return [name for name in found.settings[0] if len({one[name] for one in found.settings}) > 1]
+
+
 def _more(experiment: Experiment, found: WorkloadRuns, read: Read) -> Iterator[Term]:
     """What the claim compares, for the settings that it leaves out."""
     of_claim = terms_of(parse_claim(experiment.check.shape))
     terms = (*of_claim, *(parse_term(one.term) for one in experiment.published))
     named = {(term.name, of.of) for term in terms if isinstance(of := read(term), Reading)}
-    varied = [name for name in found.settings[0] if len({one[name] for one in found.settings}) > 1]
+    varied = _varied(found)
     of_one = dict.fromkeys(term.name for term in of_claim if term.name in VALUES)
     for name in of_one or ("time",):
         for setting in found.settings:

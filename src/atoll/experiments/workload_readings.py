@@ -11,7 +11,7 @@
     moves(...)      of its threads between CPUs, at least 1 so that it has ratios
     local(...)      the share of its pages near their readers, in percent, estimated from pages;
                     at least 0.01
-    figure(of=F, ...)  of a kernel: a figure that it prints
+    figure(of=F, ...)  of a kernel: a figure that it prints and that is not 0
     running(...)    of a kernel: the mean number of threads that ran or could
     threads(...)    of a kernel: those that it created
     fills(of=P, ...)  of a kernel: lines that its workers' cores got, where the CPU or a simulation
@@ -34,7 +34,7 @@ from atoll.schema.kernel import KernelResult
 from atoll.schema.machine import Machine
 from atoll.schema.workload import SettingRun, WorkloadResult, WorkloadRuns
 
-_LEAST_SHARE = 0.01
+_LEAST = 0.01
 
 Value = Callable[[WorkloadResult | KernelResult], float | None]
 
@@ -56,15 +56,19 @@ VALUES: Mapping[str, Value] = {  # those that are of one setting alone
         lambda one: (
             None
             if one.local_share_estimated is None
-            else max(100 * one.local_share_estimated, _LEAST_SHARE)
+            else max(100 * one.local_share_estimated, _LEAST)
         )
     ),
     "running": _kernel(
         lambda one: (
-            fmean(one.concurrency.running) if one.concurrency and one.concurrency.running else None
+            max(fmean(one.concurrency.running), _LEAST)
+            if one.concurrency and one.concurrency.running
+            else None
         )
     ),
-    "threads": _kernel(lambda one: one.concurrency.threads_created if one.concurrency else None),
+    "threads": _kernel(
+        lambda one: max(one.concurrency.threads_created, 1) if one.concurrency else None
+    ),
 }
 _FILLS: Mapping[str, Sequence[str]] = {
     "local": ("local_chiplet",),
@@ -135,7 +139,7 @@ class WorkloadReadings:
             case "fills":
                 blocks = self._blocks(setting, _fills(part))
             case "figure":
-                blocks = self._blocks(setting, _kernel(lambda one: one.figures.get(part)))
+                blocks = self._blocks(setting, _kernel(lambda one: one.figures.get(part) or None))
             case _:
                 blocks = self._blocks(setting, VALUES[term.name])
         if not blocks:

@@ -7,6 +7,8 @@ there are, and their parameters, only that program knows (`atoll-kernels --descr
 
 from __future__ import annotations
 
+from itertools import pairwise
+from statistics import fmean
 from typing import Literal
 
 from pydantic import Field
@@ -20,6 +22,12 @@ class Concurrency(Record):
     every_s: float = Field(gt=0)  # between two of `running`
     running: tuple[int, ...]
     threads_created: int = Field(ge=0)  # in the process's life
+
+    def course(self, most: int) -> list[float]:
+        """`running` as at most `most` means of equal parts."""
+        count, parts = len(self.running), min(most, len(self.running))
+        bounds = [part * count // max(parts, 1) for part in range(parts + 1)]
+        return [fmean(self.running[first:last]) for first, last in pairwise(bounds)]
 
 
 # Sources of lines, as in `atoll/runtime-profile`.

@@ -9,6 +9,7 @@ from atoll.report.bench import tables as bench_tables
 from atoll.report.bench import verdicts
 from atoll.report.experiment import tables
 from atoll.report.experiment.chart import side_charts
+from atoll.report.experiment.concurrency import concurrency_charts
 from atoll.report.pages import page
 from atoll.report.profile.findings import EMULATED
 from atoll.schema.experiment import Experiment
@@ -21,7 +22,7 @@ def experiment_page(experiment: Experiment, found: Sequence[Ours]) -> str:
         "experiment.html.j2",
         e=experiment,
         judged=tables.judged(experiment, found),
-        pictures=side_charts(experiment, found),
+        pictures=[*side_charts(experiment, found), *concurrency_charts(found)],
         bases=["published", *sorted({one.basis for one in found})],
         emulated=f"{', '.join(marked)}: {EMULATED}" if marked else "",
         table=tables.without_repeats(tables.side_by_side(experiment, found)),

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from statistics import median
+from statistics import fmean, median
 
 from rich.console import RenderableType
 
 from atoll.report.terminal.grid import grid
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.kernel import KernelFills, KernelResult
+from atoll.schema.kernel import Concurrency, KernelFills, KernelResult
 from atoll.schema.size import gib
 from atoll.schema.text import plural
 from atoll.schema.workload import WorkloadResult
 
 _WIDTH = 80
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 def workload_list(found: Iterable[tuple[str, str, str]]) -> RenderableType:
@@ -54,8 +55,8 @@ def workload_text(found: WorkloadResult) -> str:
     return _text(f"{found.workload}, {found.variant}{kept}", rows)
 
 
-def kernel_text(found: KernelResult) -> str:
-    """As `workload_text`."""
+def kernel_text(found: KernelResult, *, draws: bool = True) -> str:
+    """As `workload_text`. `draws`: the terminal has the characters of a small chart."""
     own = ", ".join(f"{name} {value}" for name, value in found.parameters.items() if value)
     traffic = (found.traffic_bytes or 0) / median(found.runs_s) / 1e9
     by = f"{found.scheduler}, {found.approach}" if found.approach else found.scheduler
@@ -68,6 +69,7 @@ def kernel_text(found: KernelResult) -> str:
         "rate": _rate(found.per_s, found.unit),
         "traffic": f"{traffic:.1f} GB/s or more" if traffic else "",
         "memory": f"{gib(found.peak_bytes)} at its peak",
+        "threads": _threads(found.concurrency, draws) if found.concurrency else "",
         "lines": _lines(found.fills) if found.fills else "",
         "answer": "; ".join(
             ["right", *(f"{name.replace('_', ' ')} {_of(v)}" for name, v in found.figures.items())]
@@ -87,6 +89,16 @@ def _lines(found: KernelFills) -> str:
         f"{every / 1e6:,.2f} million {'simulated ' if found.source == 'simulated' else ''}in the "
         f"last run, on {found.chiplets} chiplets: {', '.join(words)}"
     )
+
+
+def _threads(found: Concurrency, draws: bool) -> str:
+    """`2.0 on average, 3 created`, and the course of the runs."""
+    if not found.running:
+        return f"{found.threads_created} created; the runs were too short to count"
+    most = max(found.running) or 1
+    course = [_BARS[round(value / most * (len(_BARS) - 1))] for value in found.course(40)]
+    words = f"{fmean(found.running):.1f} on average, {found.threads_created} created"
+    return f"{words} {''.join(course)}" if draws else words
 
 
 def _runs(seconds: tuple[float, ...]) -> str:
