@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <map>
 #include <random>
 #include <string>
@@ -204,32 +206,45 @@ TEST(ReadEdges, BelievesNothingOfSerializedGraphs) {
   }
 }
 
-TEST(MakeGraph, SaysHowMuchMemoryAFileNeeds) {
-  const std::string path = ::testing::TempDir() + "atoll-kernels-large.el";
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  std::fputs("0 4294967294\n", file);
-  std::fclose(file);
+// The graph in a few words, or the fault. `text`: what to have in the file, if anything.
+std::string made(const std::string& graph, std::string_view text,
+                 std::map<std::string, std::string> values = {}) {
+  if (!text.empty()) std::ofstream(graph, std::ios::binary) << text;
+  values.insert({{"graph", graph}, {"scale", "20"}, {"degree", "16"}, {"relabel", "no"}});
+  std::string said;
   with_team("os", 1, [&](Team& team, const Memory& memory) {
-    const auto make = [&](std::map<std::string, std::string> values) {
-      values.insert({{"scale", "20"}, {"degree", "16"}, {"relabel", "no"}});
-      Conditions conditions{.memory = memory};
-      try {
-        const Graph graph = make_graph(team, Settings(values), conditions, {});
-        return std::to_string(graph.edges);
-      } catch (const UsageFault& fault) {
-        return std::string(fault.what());
-      }
-    };
-    if (base::available_bytes() < std::uint64_t{64} << 30) {
-      EXPECT_TRUE(
-          make({{"graph", path}}).starts_with(path + ": its graph needs 64.0 GiB of memory"));
+    Conditions conditions{.memory = memory};
+    try {
+      const Graph found = make_graph(team, Settings(values), conditions, {.incoming = true});
+      said = std::to_string(found.vertices) + " vertices, " + std::to_string(found.edges) +
+             (found.in ? " edges one way" : " edges");
+    } catch (const UsageFault& fault) {
+      said = fault.what();
     }
-    EXPECT_EQ(make({{"graph", "no.el"}}), "no.el: No such file or directory");
-    EXPECT_EQ(make({{"graph", "/.el"}}), "/.el: No such file or directory");
-    EXPECT_EQ(make({{"graph", "round"}}),
-              "--graph round: not kronecker, uniform or a file .el, .wel, .mtx, .sg or .wsg");
   });
-  std::remove(path.c_str());
+  if (!text.empty()) std::remove(graph.c_str());
+  return said;
+}
+
+TEST(MakeGraph, ReadsFilesAndSaysWhyNot) {
+  const std::string list = ::testing::TempDir() + "atoll-kernels.el";
+  const std::string matrix = ::testing::TempDir() + "atoll-kernels.mtx";
+  const std::string symmetric =
+      "%%MatrixMarket matrix coordinate pattern symmetric\n9 9 2\n2 1\n3 3\n";
+  EXPECT_EQ(made(list, "0 1\n1 0\n1 1\n4 1\n4 1\n"), "5 vertices, 2 edges");
+  EXPECT_EQ(made(list, "0 1\n1 0\n4 1\n", {{"directed", "yes"}}), "5 vertices, 3 edges one way");
+  EXPECT_EQ(made(list, "0 1\n4 1\n", {{"relabel", "yes"}}), "5 vertices, 2 edges");
+  EXPECT_EQ(made(matrix, symmetric, {{"directed", "yes"}}), "9 vertices, 1 edges");
+  EXPECT_EQ(made(list, "0 1\n", {{"directed", "yes"}, {"relabel", "yes"}}),
+            "--relabel yes: the graph must be undirected");
+  EXPECT_EQ(made(list, "5 5\n"),
+            "--graph " + list + ": no edges but from a vertex to itself; kernels need others");
+  EXPECT_EQ(made("no.el", ""), "no.el: No such file or directory");
+  EXPECT_EQ(made("round", ""),
+            "--graph round: not kronecker, uniform or a file .el, .wel, .mtx, .sg or .wsg");
+  if (base::available_bytes() < std::uint64_t{64} << 30) {
+    EXPECT_TRUE(made(list, "0 4294967294\n").starts_with(list + ": its graph needs 64.0 GiB of"));
+  }
 }
 
 }  // namespace
