@@ -1,5 +1,7 @@
 #include "graph/bfs.hpp"
+#include "graph/components.hpp"
 #include "graph/edges_workload.hpp"
+#include "graph/pagerank.hpp"
 #include "graph/sssp.hpp"
 #include "graph/triangles.hpp"
 #include "gups/gups.hpp"
@@ -11,8 +13,8 @@ namespace atl::kernels {
 
 std::span<const Workload* const> workloads() {
   static const Workload* const all[] = {
-      &bfs_workload(),  &edges_workload(),     &gups(), &sgd(), &sssp_workload(),
-      &streamcluster(), &triangles_workload(),
+      &bfs_workload(), &components_workload(), &pagerank_workload(), &edges_workload(),     &gups(),
+      &sgd(),          &sssp_workload(),       &streamcluster(),     &triangles_workload(),
   };
   return all;
 }

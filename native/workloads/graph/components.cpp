@@ -1,0 +1,208 @@
+#include "graph/components.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "graph/make.hpp"
+#include "graph/messages.hpp"
+
+namespace atl::kernels {
+namespace {
+
+// A forest: each vertex names one of its tree whose number is at most its own; roots name
+// themselves. Relaxed everywhere: a name that is read late is a vertex of the same tree, and a root
+// gets another name by compare-and-swap, so it is hung below one other tree only.
+class Forest {
+ public:
+  explicit Forest(std::span<Vertex> names) : names_(names) {}
+
+  void set(Vertex v, Vertex name) const { at(v).store(name, std::memory_order_relaxed); }
+  void fetch(Vertex v) const { __builtin_prefetch(&names_[v]); }
+
+  // Two steps always: most vertices are one step from their root, roots none, and a branch between
+  // these would be hard to predict.
+  [[nodiscard]] Vertex root(Vertex v) const {
+    Vertex root = name(v);
+    for (Vertex above = name(root); above != root; above = name(root)) root = above;
+    return root;
+  }
+
+  // Makes `v` name its root, which it returns.
+  Vertex flatten(Vertex v) const {
+    const Vertex top = root(v);
+    // Not of a root: that would undo what another worker has done to it since.
+    if (top != name(v)) set(v, top);
+    return top;
+  }
+
+  // Makes one tree of two, given their roots or what was that until now.
+  void link(Vertex one, Vertex two) const {
+    while (one != two) {
+      if (one < two) std::swap(one, two);
+      Vertex expected = one;
+      if (at(one).compare_exchange_strong(expected, two, std::memory_order_relaxed)) return;
+      one = root(expected);
+      two = root(two);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::atomic_ref<Vertex> at(Vertex v) const {
+    return std::atomic_ref<Vertex>(names_[v]);
+  }
+  [[nodiscard]] Vertex name(Vertex v) const { return at(v).load(std::memory_order_relaxed); }
+  std::span<Vertex> names_;
+};
+
+// The root of the largest tree, most likely.
+Vertex giant_of(const Forest& forest, Vertex vertices) {
+  constexpr int kSample = 1024;
+  std::mt19937 random;
+  std::unordered_map<Vertex, int> times;
+  for (int at = 0; at < kSample; ++at)
+    ++times[forest.root(static_cast<Vertex>(random() % vertices))];
+  return std::max_element(
+             times.begin(), times.end(),
+             [](const auto& left, const auto& right) { return left.second < right.second; })
+      ->first;
+}
+
+}  // namespace
+
+void components(Team& team, const Memory& memory, const Graph& graph, std::span<Vertex> labels) {
+  constexpr std::size_t kGrain = 4096;
+  constexpr std::size_t kAhead = 16;
+  const Forest forest(labels);
+  const std::size_t vertices = labels.size();
+  const std::size_t edges = graph.out.to.size();
+  const std::uint64_t* const first = graph.out.first.data();
+  const Vertex* const to = graph.out.to.data();
+  const auto each = [&](auto&& use) {
+    team.loop(vertices, kGrain, [&](std::size_t from, std::size_t last) {
+      for (std::size_t v = from; v < last; ++v) use(static_cast<Vertex>(v));
+    });
+  };
+  if (edges == 0) return each([&](Vertex v) { forest.set(v, v); });
+
+  Array<Vertex> second = make_array<Vertex>(memory, vertices);
+  each([&](Vertex v) {
+    __builtin_prefetch(to + first[std::min(v + kAhead, vertices)]);
+    // Whatever the degree: loads of another's edge instead of branches.
+    const Vertex one = to[std::min(first[v], edges - 1)];
+    const Vertex two = to[std::min(first[v] + 1, edges - 1)];
+    const std::uint64_t degree = first[v + 1] - first[v];
+    forest.set(v, degree > 0 ? std::min(v, one) : v);
+    second[v] = degree > 1 ? two : v;
+  });
+  each([&](Vertex v) {
+    forest.fetch(second[std::min(v + kAhead, vertices - 1)]);
+    forest.link(forest.flatten(v), forest.root(second[v]));
+  });
+  const Vertex giant = giant_of(forest, graph.vertices);
+  each([&](Vertex v) {
+    const bool outside = forest.flatten(v) != giant;
+    if (outside & (first[v] != first[v + 1])) {
+      for (const Vertex other : graph.out.of(v)) forest.link(forest.root(v), forest.root(other));
+    }
+    if (graph.in && outside) {
+      for (const Vertex other : graph.in->of(v)) forest.link(forest.root(v), forest.root(other));
+    }
+  });
+  each([&](Vertex v) { forest.flatten(v); });
+}
+
+void components_by_messages(Team& team, const Graph& graph, std::span<Vertex> labels) {
+  std::iota(labels.begin(), labels.end(), Vertex{0});
+  const std::vector<Vertex> all(labels.begin(), labels.end());
+  propagate<Vertex>(
+      team, graph.vertices, all,
+      [&](Vertex v, auto&& send) {
+        for (const Vertex to : graph.out.of(v)) send(to, labels[v]);
+        if (!graph.in) return;
+        for (const Vertex from : graph.in->of(v)) send(from, labels[v]);
+      },
+      [&](Vertex v, Vertex label) {
+        if (label >= labels[v]) return false;
+        labels[v] = label;
+        return true;
+      });
+}
+
+std::uint64_t verify_components(const Graph& graph, std::span<const Vertex> labels) {
+  std::uint64_t count = 0;
+  std::vector<Vertex> right(graph.vertices, kNone);
+  std::vector<Vertex> stack;
+  for (Vertex first = 0; first < graph.vertices; ++first) {
+    if (right[first] != kNone) continue;
+    ++count;
+    const auto reach = [&](Vertex v) {
+      if (right[v] != kNone) return;
+      right[v] = first;  // the smallest: those before it have been reached
+      stack.push_back(v);
+    };
+    reach(first);
+    while (!stack.empty()) {
+      const Vertex v = stack.back();
+      stack.pop_back();
+      for (const Vertex to : graph.out.of(v)) reach(to);
+      if (!graph.in) continue;
+      for (const Vertex from : graph.in->of(v)) reach(from);
+    }
+  }
+  for (Vertex v = 0; v < graph.vertices; ++v) {
+    if (labels[v] == right[v]) continue;
+    throw WrongAnswer("cc: vertex " + std::to_string(v) + " has label " +
+                      std::to_string(labels[v]) + ", not " + std::to_string(right[v]));
+  }
+  return count;
+}
+
+namespace {
+
+constexpr GraphNeeds kComponentsNeeds = {.incoming = true};
+
+Result run_components(Team& team, const Settings& settings, Conditions& conditions) {
+  const Graph graph = make_graph(team, settings, conditions, kComponentsNeeds);
+  std::optional<Array<Vertex>> labels;
+  std::uint64_t count = 0;
+  time_runs(
+      conditions, [&](int) { labels.reset(); },
+      [&](int) {
+        labels.emplace(make_array<Vertex>(conditions.memory, graph.vertices));
+        const std::span<Vertex> made(labels->data(), labels->size());
+        if (settings.text("variant") == "messages") {
+          components_by_messages(team, graph, made);
+        } else {
+          components(team, conditions.memory, graph, made);
+        }
+      },
+      [&](int) { count = verify_components(graph, {labels->data(), labels->size()}); });
+  return {.work = static_cast<double>(graph.edges),
+          .figures = {{"vertices", static_cast<double>(graph.vertices)},
+                      {"edges", static_cast<double>(graph.edges)},
+                      {"components", static_cast<double>(count)}}};
+}
+
+}  // namespace
+
+const Workload& components_workload() {
+  static const Workload workload = {
+      "cc",
+      "connected components, by a sample of the edges first (Afforest)",
+      "edges",
+      with_variant(graph_parameters(kComponentsNeeds)),
+      [](const Settings& settings) { return graph_bytes(settings, kComponentsNeeds); },
+      run_components,
+  };
+  return workload;
+}
+
+}  // namespace atl::kernels
