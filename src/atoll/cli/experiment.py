@@ -154,11 +154,12 @@ def run(
     once, where the figure means nothing on this machine; the scale smoke runs workloads even there.
     """
     found, machine = get(name), machine_for()
-    if found.workload is not None and size == "smoke":
-        for why in unmet(found.needs, machine):
-            print(f"atoll: a try only, since it means nothing here: {why}", file=sys.stderr)
-    else:
+    missing = unmet(found.needs, machine)
+    a_try = bool(missing) and found.workload is not None and size == "smoke"
+    if not a_try:
         require_meaning(found, machine)
+    for why in missing:
+        print(f"atoll: a try only, since it means nothing here: {why}", file=sys.stderr)
     if found.bench is not None:
         target = Target(output, within_s, resume)
         _bench(found, found.bench, machine, size, engines, target)
@@ -168,7 +169,9 @@ def run(
         if resume and output is None:
             raise UsageError("--resume continues a results file; name it with -o")
         run, scale = found.workload, choose_scale(found, found.workload.scales, size, machine)
-        ours = run_workloads(found, run, scale, machine, output, within_s, resume=resume)
+        ours = run_workloads(
+            found, run, scale, machine, output, within_s, resume=resume, a_try=a_try
+        )
         _judge(found, ours)
     elif found.oltp is not None:
         if engines or resume or within_s is not None:

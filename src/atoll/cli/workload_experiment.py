@@ -51,12 +51,18 @@ def run_workloads(
     within_s: float | None,
     *,
     resume: bool,
+    a_try: bool,
 ) -> Ours:
-    """Raises UsageError if nothing could be judged or resumed, at once, and of a KeyboardInterrupt
-    how to go on."""
+    """Raises UsageError if nothing could be judged (but for `a_try`) or resumed, at once, and of a
+    KeyboardInterrupt how to go on."""
     host, run = LocalHost(), at_scale(run, scale)
     settings = make_settings(run, machine, what_can(host))
-    lost = unjudged_workloads(experiment, machine, settings)
+    try:
+        lost = unjudged_workloads(experiment, machine, settings)
+    except UsageError as fault:
+        if not a_try:
+            raise
+        lost = [str(fault).removeprefix(f"{experiment.name} cannot be judged here: ")]
     for line in settings.cannot:
         print(f"atoll: not varied here: {line}", file=sys.stderr)
     for line in lost:

@@ -15,11 +15,13 @@ from atoll.bench.results import ResultsWriter
 from atoll.cli import run
 from atoll.cli.measuring import RunOptions
 from atoll.errors import AtollError, EngineFailed
+from atoll.experiments import workload_run
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import Can
 from atoll.experiments.workload_run import read_runs
 from atoll.schema.experiment import Needs, WorkloadScale
 from tests.parts.bench_grid import MEASURED
+from tests.parts.kernels import every_kernel, kernel
 from tests.parts.machines import NodeShape, build
 
 NAMES = [one.name for one in experiments()]
@@ -279,3 +281,23 @@ def test_what_cannot_be_judged_is_refused_before_it_is_run(
     )
     assert run(["experiment", "show", "numa-fig7"]) == 0
     assert "smoke: cannot: numa-fig7 cannot be judged here" in capsys.readouterr().out
+
+
+def test_a_kernel_is_tried_where_its_figure_means_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        workload_run, "run_kernel", lambda host, own, launch: kernel(workload=own[0])
+    )
+    run_of = get("arcas-fig10").workload
+    assert run_of
+    can = every_kernel(run_of)
+    monkeypatch.setattr("atoll.cli.workload_experiment.what_can", lambda _: can)
+    path = tmp_path / "r.json"
+    assert run(["experiment", "run", "arcas-fig10", "--scale", "smoke", "-o", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "a try only, since it means nothing here: it needs 2 chiplets" in said.err
+    assert "A, sgd: could not be judged" in said.out
+    assert len(read_runs(path).runs) >= 5
+    assert run(["experiment", "run", "arcas-fig10", "--scale", "small"]) == 2
+    assert "means nothing on this machine" in capsys.readouterr().err
