@@ -13,6 +13,8 @@ shape. StreamCluster beside PARSEC's, whose time has the making of its points. S
 against the roofline: the bytes that a run must move, over the rate at which the probe finds that
 the same CPUs read memory.
 
+Kronecker's edges are made beside a plain fill of the same memory, by the program itself.
+
 A line says which workload this build does not have, and which peer is not there.
 """
 
@@ -51,6 +53,7 @@ GRAPH_TARGET = 0.9
 GUPS_TARGET = 0.4
 GUPS_MIB = 1024
 ROOF_TARGET = 0.9
+EDGES_TARGET = 0.8
 POINTS, CHUNK = 50_000, 25_000
 READ_BYTES = 1 << 30
 READING_S = 0.3
@@ -102,6 +105,8 @@ def compare() -> None:
         _graph500(threads, peers)
     if has("streamcluster"):
         _streamcluster(threads, peers)
+    if has("edges"):
+        _edges(threads)
     for name, flags in {
         "streamcluster": ("--points", str(POINTS), "--chunk", str(CHUNK)),
         "sgd": ("--samples", "40000", "--epochs", "2"),
@@ -206,6 +211,14 @@ def _streamcluster(threads: int, peers: Peers) -> None:
     taken = ratio(seconds["atoll"], seconds["PARSEC"])
     note(f"streamcluster: {taken} of PARSEC's time")
     at_most("workloads-streamcluster-of-parsec", taken.value, 1.0)
+
+
+def _edges(threads: int) -> None:
+    """The program fills the same memory in the same process."""
+    shares = [_kernel("edges", threads)["figures"]["of_fill"] for _ in range(ROUNDS)]
+    share = median(np.array(shares))
+    note(f"edges: made at {share} of the rate of a fill")
+    at_least("workloads-edges-of-fill", share.value, EDGES_TARGET)
 
 
 def _roofline(name: str, flags: tuple[str, ...], threads: int) -> None:
