@@ -1,9 +1,9 @@
-"""The table of docs/simulated.md, First results: GUPS, a shared hash join and a streaming sum.
+"""The table of docs/simulated.md, First results: a shared hash join and a streaming sum.
 
     python -m tests.vm.first_results
 
 Each runs on the task runtime under four approaches, in one guest with simulated caches. Counts and
-times are of the second half of each run, and of one thing: an update, a row or a line.
+times are of the second half of each run, and of one thing: a row or a line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ WORKERS = 8
 DECISIONS = 40
 TIMEOUT_S = 300.0
 WORKS = {
-    "GUPS, 12 MiB": "gups:12288",
     "shared hash join, table of 6 MiB": "join:4096",
     "streaming sum, 64 MiB": "sum:65536",
 }

@@ -20,6 +20,7 @@ from atoll.guest import topology
 from atoll.guest.guest import Guest
 from atoll.schema.base import parse
 from atoll.schema.duckdb_profile import DuckDBProfile
+from tests.vm import workload_fills
 from tests.vm.native import program
 
 SMALL = str(Path(__file__).parent / "small_caches.toml")
@@ -34,6 +35,8 @@ LONG = 200  # decisions: `adaptive` leaves a spread alone for 64 that once did n
 RATE, TIMER_S = 300, 0.002  # of algorithm 1
 # Sets are not equally full, workers meet after each round, and the kernel has lines of its own.
 NOISE = 0.05
+# Eight lines are asked for at once; another chiplet may take one away before its update.
+HAND_OVER = 0.15
 # The table that is built has more than an L3 of these. A run takes most of a simulated second.
 QUERY = """select count(*)
 from (select range as id from range(150000)) build
@@ -131,6 +134,26 @@ def test_who_may_not_read_the_board_is_said(guest: Guest) -> None:
         r"fills: n/a \(simulated caches: /sys/bus/pci/devices/[^/]*/resource2: Permission denied\)"
     )
     assert re.fullmatch(f"runtime-fills-guest: {said}; run as root\n", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("guest", [SMALL + ":simulated-10000"], indirect=True, ids=["small_caches"])
+def test_a_workloads_updates_get_their_lines_from_the_chiplets_that_they_use(guest: Guest) -> None:
+    """GUPS in a table for which two L3s have room: whoever changed a line last has it. The check of
+    the table makes as many updates again, by one worker, and is not counted."""
+    node, machine = (
+        workload_fills.run(guest, "gups", ("--table-mib", "4"), f"static-{approach}")
+        for approach in ("local", "distributed")
+    )
+    for found, chiplets in ((node, 4), (machine, 8)):
+        assert found.fills is not None and found.fills.source == "simulated"
+        assert found.fills.chiplets == chiplets
+        lines = {source: found.fills.runs[-1][source] or 0 for source in workload_fills.SOURCES}
+        others = lines["remote_chiplet"] + lines["remote_node"]
+        # Of two updates of a line by one chiplet in a row, the second finds it there.
+        assert others == pytest.approx(found.work * (1 - 1 / chiplets), rel=HAND_OVER), lines
+        assert lines["memory_local"] + lines["memory_remote"] < NOISE * found.work, lines
+        beyond = 0 if chiplets == 4 else 4 / 7
+        assert lines["remote_node"] == pytest.approx(beyond * others, abs=NOISE * others), lines
 
 
 @pytest.mark.long

@@ -9,7 +9,6 @@
 //
 //   private  each worker reads KIB of its own in order
 //   shared   all read at random in the same KIB
-//   gups     all change numbers at random in the same KIB (RandomAccess of HPC Challenge)
 //   join     looks up rows of KIB in a hash table of as many rows, which all share
 //   sum      each worker adds up its part of KIB in order
 #include <array>
@@ -141,14 +140,14 @@ Round in_order(atl::Runtime& runtime, std::size_t bytes) {
   };
 }
 
-// All `touch(number)` at random.
-template <class Touch>
-Round at_random(atl::Runtime& runtime, std::size_t bytes, Touch touch) {
+// All read numbers at random.
+Round at_random(atl::Runtime& runtime, std::size_t bytes) {
   const auto numbers = memory(runtime, bytes / static_cast<std::size_t>(runtime.workers()));
   const auto draws = of_each<Random>(runtime);
-  return [numbers, draws, touch, count = bytes / 8](int worker) {
+  return [numbers, draws, count = bytes / 8](int worker) {
     Random draw = (*draws)[static_cast<std::size_t>(worker)];
-    for (std::size_t times = 0; times < kAtOnce; ++times) touch((*numbers)[draw.below(count)]);
+    const volatile std::uint64_t* const all = numbers->data();
+    for (std::size_t times = 0; times < kAtOnce; ++times) (void)all[draw.below(count)];
     (*draws)[static_cast<std::size_t>(worker)] = draw;
   };
 }
@@ -195,16 +194,7 @@ Round work(const std::string& name, atl::Runtime& runtime, std::size_t bytes) {
   if (name == "private") return in_order(runtime, bytes);
   if (name == "sum") return in_order(runtime, bytes / workers);
   if (name == "join") return join(runtime, bytes);
-  if (name == "shared") {
-    return at_random(runtime, bytes, [](const std::uint64_t& number) {
-      (void)*static_cast<const volatile std::uint64_t*>(&number);
-    });
-  }
-  if (name == "gups") {
-    return at_random(runtime, bytes, [](std::uint64_t& number) {
-      std::atomic_ref(number).fetch_xor(3, std::memory_order_relaxed);
-    });
-  }
+  if (name == "shared") return at_random(runtime, bytes);
   throw std::runtime_error(name + ": no such work");
 }
 
