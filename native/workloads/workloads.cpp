@@ -1,6 +1,7 @@
 #include "graph/bfs.hpp"
 #include "graph/components.hpp"
 #include "graph/edges_workload.hpp"
+#include "graph/graph500.hpp"
 #include "graph/pagerank.hpp"
 #include "graph/sssp.hpp"
 #include "graph/triangles.hpp"
@@ -13,8 +14,16 @@ namespace atl::kernels {
 
 std::span<const Workload* const> workloads() {
   static const Workload* const all[] = {
-      &bfs_workload(), &components_workload(), &pagerank_workload(), &edges_workload(),     &gups(),
-      &sgd(),          &sssp_workload(),       &streamcluster(),     &triangles_workload(),
+      &bfs_workload(),
+      &components_workload(),
+      &edges_workload(),
+      &graph500_workload(),
+      &gups(),
+      &pagerank_workload(),
+      &sgd(),
+      &sssp_workload(),
+      &streamcluster(),
+      &triangles_workload(),
   };
   return all;
 }
