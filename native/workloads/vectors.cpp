@@ -45,6 +45,13 @@ ATOLL_INLINED float sum_of(const float* left, const float* right, std::size_t si
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
+ATOLL_INLINED void distances_of(const float* rows, std::size_t count, const float* center,
+                                std::size_t size, float* distances) {
+  for (std::size_t row = 0; row < count; ++row) {
+    distances[row] = sum_of<true>(rows + row * size, center, size);
+  }
+}
+
 ATOLL_INLINED void add_to(float* sum, float factor, const float* vector, std::size_t size,
                           const float* next) {
   for (std::size_t at = 0; at < size; at += kLane) {
@@ -61,11 +68,15 @@ ATOLL_INLINED void add_to(float* sum, float factor, const float* vector, std::si
     TARGET ATOLL_LOOP float distance(const float* left, const float* right, std::size_t size) { \
       return sum_of<true>(left, right, size);                                                   \
     }                                                                                           \
+    TARGET ATOLL_LOOP void distances(const float* rows, std::size_t count, const float* center, \
+                                     std::size_t size, float* distances) {                      \
+      distances_of(rows, count, center, size, distances);                                       \
+    }                                                                                           \
     TARGET ATOLL_LOOP void add(float* sum, float factor, const float* vector, std::size_t size, \
                                const float* next) {                                             \
       add_to(sum, factor, vector, size, next);                                                  \
     }                                                                                           \
-    static constexpr VectorLoops kAll = {dot, distance, add};                                   \
+    static constexpr VectorLoops kAll = {dot, distance, distances, add};                        \
   };
 
 ATOLL_LOOPS(AnyCpu, )

@@ -23,6 +23,9 @@ struct VectorLoops {
   float (*dot)(const float* left, const float* right, std::size_t size);
   // The sum of (left[i] - right[i])^2.
   float (*distance)(const float* left, const float* right, std::size_t size);
+  // The distance of each of `count` rows, which follow each other, to `center`.
+  void (*distances)(const float* rows, std::size_t count, const float* center, std::size_t size,
+                    float* distances);
   // sum[i] += factor * vector[i]. Meanwhile fetches as much of `next` into the caches, as nothing
   // else would use the memory then.
   void (*add)(float* sum, float factor, const float* vector, std::size_t size, const float* next);

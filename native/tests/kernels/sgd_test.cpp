@@ -28,6 +28,12 @@ TEST(VectorLoops, AreThoseOfDoubles) {
         }
         EXPECT_NEAR(loops->dot(left, right, size), dot, 1e-4);
         EXPECT_NEAR(loops->distance(left, right, size), distance, 1e-6 * distance);
+        float distances[2];
+        loops->distances(left, samples.stride / size > 1 ? 1 : 2, left, size, distances);
+        EXPECT_EQ(distances[0], 0);
+        if (size == samples.stride) {
+          EXPECT_EQ(distances[1], loops->distance(right, left, size));
+        }
         Array<float> sum = make_array<float>(memory, padded(1000));
         std::copy(left, left + size, sum.begin());
         loops->add(sum.data(), -0.75F, right, size, left);

@@ -203,8 +203,10 @@ class Search {
     }
     const float* const center = points_.row(candidate);
     pass(row_bytes() + 12, [&](std::size_t first, std::size_t last, Sums& sums) {
+      loops_.distances(points_.row(first), last - first, center, points_.stride,
+                       trial_costs_.data() + first);
       for (std::size_t at = first; at < last; ++at) {
-        trial_costs_[at] = cost_at(at, center);
+        trial_costs_[at] *= points_.weights[at];
         weigh(at, trial_costs_[at], sums);
       }
     });
