@@ -88,7 +88,6 @@ def test_workloads_have_known_axes_and_terms(one: Experiment) -> None:
 
 
 OF_KERNELS = [one for one in ALL if one.workload and one.paper == "arcas-runtime"]
-OF_KERNELS = [one for one in OF_KERNELS if one.name != "arcas-fig11"]  # --concurrency is to come
 
 
 @pytest.mark.parametrize("one", OF_KERNELS, ids=lambda one: one.name)
