@@ -56,8 +56,11 @@ class PageRank {
                        static_cast<float>(std::max<std::size_t>(graph_.out.to.size(), 1));
     team_.loop(scores_.size(), 0, [&](std::size_t v, std::size_t last) {
       for (; v < last; ++v) {
-        const auto degree = static_cast<float>(graph_.out.degree(static_cast<Vertex>(v)));
-        scores_[v] = graph_.in ? even : base_of(graph_) + edge * degree;
+        const std::span<const Vertex> row = graph_.out.of(static_cast<Vertex>(v));
+        const auto degree = static_cast<float>(row.size());
+        // Of two vertices that have only each other, the scores stay even.
+        const bool pair = row.size() == 1 && graph_.out.degree(row[0]) == 1;
+        scores_[v] = graph_.in || pair ? even : base_of(graph_) + edge * degree;
         given_[v] = scores_[v] / degree;
       }
     });

@@ -7,7 +7,8 @@
 // What differs from GAP:
 //
 //  - The scores of an undirected graph begin where a walk that never jumps would end, by degree,
-//    plus one step of jumps. GAP begins with equal scores, and needs about two sweeps more.
+//    plus one step of jumps, and evenly where two vertices have only each other. GAP begins with
+//    equal scores, and needs one to three sweeps more.
 //  - A row has four sums, so that its additions need not wait for each other.
 //
 // Work is split by edges (loops.hpp), so a worker reads the rows of its part of the arrays, and
