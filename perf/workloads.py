@@ -54,7 +54,7 @@ GUPS_TARGET = 0.4
 GUPS_MIB = 1024
 ROOF_TARGET = 0.9
 EDGES_TARGET = 0.8
-POINTS, CHUNK = 50_000, 25_000
+POINTS, CHUNK = 100_000, 100_000  # 51 MB: more than an L3
 READ_BYTES = 1 << 30
 READING_S = 0.3
 
@@ -109,7 +109,7 @@ def compare() -> None:
         _edges(threads)
     for name, flags in {
         "streamcluster": ("--points", str(POINTS), "--chunk", str(CHUNK)),
-        "sgd": ("--samples", "40000", "--epochs", "2"),
+        "sgd": ("--samples", "40000", "--epochs", "2", "--replicas", "core"),
     }.items():
         if name in built:
             _roofline(name, flags, threads)

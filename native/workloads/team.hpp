@@ -62,9 +62,9 @@ class Team {
   [[nodiscard]] virtual int workers() const = 0;
   // Where the workers' memory is near them.
   [[nodiscard]] virtual NodeMap nodes() const = 0;
-  // The chiplet of each rank's worker, as far as it is known: by default, workers in turn over the
-  // machine's chiplets.
-  [[nodiscard]] virtual std::vector<int> chiplets() const;
+  // The chiplet of each rank's worker. Where nobody places the workers: an even share of the ranks
+  // for each.
+  [[nodiscard]] virtual std::vector<int> chiplets() const = 0;
 
   // How many threads it has started that have ended: of `async`, one for each piece.
   [[nodiscard]] virtual int ended_threads() const { return 0; }

@@ -14,20 +14,17 @@ namespace {
 
 thread_local int rank_of_piece = 0;
 
-class AsyncTeam final : public Team {
+class AsyncTeam final : public UnplacedTeam {
  public:
-  explicit AsyncTeam(int workers) : workers_(workers) {
+  explicit AsyncTeam(int workers) : UnplacedTeam(workers) {
     for (int rank = workers - 1; rank >= 0; --rank) free_.push_back(rank);
   }
 
-  int workers() const override { return workers_; }
-  NodeMap nodes() const override { return spread_over_nodes(workers_); }
-  void run(FunctionRef<void()> work) override { work(); }
   void loop(std::size_t items, std::size_t grain,
             FunctionRef<void(std::size_t, std::size_t)> piece) override {
     // 641 threads on 32 cores in the paper: 20 for each.
     constexpr std::size_t kThreadsOfWorker = 20;
-    const std::size_t even = items / (kThreadsOfWorker * static_cast<std::size_t>(workers_));
+    const std::size_t even = items / (kThreadsOfWorker * static_cast<std::size_t>(workers()));
     const std::size_t step = std::max<std::size_t>({grain, even, 1});
     std::vector<std::future<void>> pieces;
     for (std::size_t first = 0; first < items; first += step) {
@@ -41,7 +38,7 @@ class AsyncTeam final : public Team {
   }
   void each(FunctionRef<void(int)> work) override {
     std::vector<std::future<void>> works;
-    for (int rank = 0; rank < workers_; ++rank) {
+    for (int rank = 0; rank < workers(); ++rank) {
       works.push_back(std::async(std::launch::async, [=] {
         rank_of_piece = rank;
         work(rank);
@@ -83,7 +80,6 @@ class AsyncTeam final : public Team {
     for (std::future<void>& one : all) one.get();
   }
 
-  const int workers_;
   std::mutex mutex_;  // guards `free_`
   std::condition_variable freed_;
   std::vector<int> free_;

@@ -29,19 +29,16 @@ class FirstFault {
   std::exception_ptr fault_;
 };
 
-class OpenMpTeam final : public Team {
+class OpenMpTeam final : public UnplacedTeam {
  public:
-  explicit OpenMpTeam(int workers) : workers_(workers) {}
+  explicit OpenMpTeam(int workers) : UnplacedTeam(workers) {}
 
-  int workers() const override { return workers_; }
-  NodeMap nodes() const override { return spread_over_nodes(workers_); }
-  void run(FunctionRef<void()> work) override { work(); }
   void loop(std::size_t items, std::size_t grain,
             FunctionRef<void(std::size_t, std::size_t)> piece) override {
-    const std::size_t step = default_grain(items, grain, workers_);
+    const std::size_t step = default_grain(items, grain, workers());
     const std::size_t pieces = (items + step - 1) / step;
     FirstFault fault;
-#pragma omp parallel for num_threads(workers_) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(workers()) schedule(dynamic, 1)
     for (std::size_t at = 0; at < pieces; ++at) {
       fault.guard([&] { piece(at * step, std::min(at * step + step, items)); });
     }
@@ -50,16 +47,13 @@ class OpenMpTeam final : public Team {
   void each(FunctionRef<void(int)> work) override {
     FirstFault fault;
     // A loop, as OMP_THREAD_LIMIT may leave fewer threads than ranks.
-#pragma omp parallel for num_threads(workers_) schedule(static, 1)
-    for (int rank = 0; rank < workers_; ++rank) {
+#pragma omp parallel for num_threads(workers()) schedule(static, 1)
+    for (int rank = 0; rank < workers(); ++rank) {
       fault.guard([&] { work(rank); });
     }
     fault.rethrow();
   }
   int rank() const override { return omp_get_thread_num(); }
-
- private:
-  const int workers_;
 };
 
 }  // namespace

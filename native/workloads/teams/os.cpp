@@ -6,13 +6,10 @@
 namespace atl::kernels {
 namespace {
 
-class OsTeam final : public Team {
+class OsTeam final : public UnplacedTeam {
  public:
-  explicit OsTeam(int workers) : threads_(workers) {}
+  explicit OsTeam(int workers) : UnplacedTeam(workers), threads_(workers) {}
 
-  int workers() const override { return threads_.threads(); }
-  NodeMap nodes() const override { return spread_over_nodes(workers()); }
-  void run(FunctionRef<void()> work) override { work(); }
   void loop(std::size_t items, std::size_t grain,
             FunctionRef<void(std::size_t, std::size_t)> piece) override {
     threads_.pieces(items, default_grain(items, grain, workers()), piece);

@@ -9,31 +9,28 @@
 namespace atl::kernels {
 namespace {
 
-class TbbTeam final : public Team {
+class TbbTeam final : public UnplacedTeam {
  public:
   explicit TbbTeam(int workers)
-      : workers_(workers),
+      : UnplacedTeam(workers),
         threads_(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(workers)),
         arena_(workers) {}
 
-  int workers() const override { return workers_; }
-  NodeMap nodes() const override { return spread_over_nodes(workers_); }
   void run(FunctionRef<void()> work) override {
     arena_.execute([&] { work(); });
   }
   void loop(std::size_t items, std::size_t grain,
             FunctionRef<void(std::size_t, std::size_t)> piece) override {
     using Range = tbb::blocked_range<std::size_t>;
-    tbb::parallel_for(Range(0, items, default_grain(items, grain, workers_)),
+    tbb::parallel_for(Range(0, items, default_grain(items, grain, workers())),
                       [&](const Range& range) { piece(range.begin(), range.end()); });
   }
   void each(FunctionRef<void(int)> work) override {
-    tbb::parallel_for(0, workers_, [&](int rank) { work(rank); }, tbb::simple_partitioner());
+    tbb::parallel_for(0, workers(), [&](int rank) { work(rank); }, tbb::simple_partitioner());
   }
   int rank() const override { return tbb::this_task_arena::current_thread_index(); }
 
  private:
-  const int workers_;
   tbb::global_control threads_;
   tbb::task_arena arena_;
 };

@@ -25,24 +25,33 @@ constexpr Named kTeams[] = {
 #endif
 };
 
+// Of this machine: once, as it takes tens of milliseconds.
+const Places& places() {
+  static const Places here = places_here();
+  return here;
+}
+
+// For each rank one of `parts`, evenly.
+std::vector<int> spread_over(int workers, int parts) {
+  std::vector<int> of_rank;
+  for (int rank = 0; rank < workers; ++rank) of_rank.push_back(rank * parts / workers);
+  return of_rank;
+}
+
 }  // namespace
 
 NodeMap spread_over_nodes(int workers, const std::vector<int>& nodes) {
   NodeMap map;
   map.nodes = nodes;
-  for (int rank = 0; rank < workers; ++rank) {
-    map.node_of_rank.push_back(
-        nodes[static_cast<std::size_t>(rank) * nodes.size() / static_cast<std::size_t>(workers)]);
-  }
+  map.node_of_rank = spread_over(workers, static_cast<int>(nodes.size()));
+  for (int& node : map.node_of_rank) node = nodes[static_cast<std::size_t>(node)];
   return map;
 }
 
-std::vector<int> Team::chiplets() const {
-  const int chiplets = places_here().chiplets();
-  std::vector<int> of_rank;
-  for (int rank = 0; rank < workers(); ++rank) of_rank.push_back(rank * chiplets / workers());
-  return of_rank;
-}
+UnplacedTeam::UnplacedTeam(int workers)
+    : workers_(workers),
+      nodes_(spread_over_nodes(workers, places().nodes())),
+      chiplets_(spread_over(workers, places().chiplets())) {}
 
 std::size_t default_grain(std::size_t items, std::size_t grain, int workers) {
   constexpr std::size_t kPiecesOfWorker = 32;  // as atl::parallel_for
