@@ -10,6 +10,7 @@
 - No test file imports another; what they share is in tests/parts (or beside them, as in tests/vm).
 - C++ outside of the simulated caches includes only the format of their board.
 - Text that people read has none of the phrases that CONTRIBUTING.md, English, warns of.
+- No built program is committed.
 """
 
 from __future__ import annotations
@@ -84,6 +85,11 @@ def machine_paths(name: str, text: str) -> list[str]:
         for number, line in enumerate(text.splitlines(), 1)
         if MACHINE_PATH.search(line)
     ]
+
+
+def built_program(name: str, content: bytes) -> str:
+    """The fault of a program or library that was built; empty of any other file."""
+    return f"{name}: is a built program; remove it" if content.startswith(b"\x7fELF") else ""
 
 
 def phrases(name: str, text: str) -> list[str]:
@@ -191,6 +197,7 @@ def main() -> int:
         try:
             text = path.read_text()
         except UnicodeDecodeError:
+            faults += filter(None, [built_program(name, path.read_bytes())])
             continue  # an image or an archive
         if path.suffix in SOURCE or path.read_bytes()[:2] == b"#!":
             faults += filter(None, [too_long(name, text, allowed)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -46,6 +47,12 @@ def test_only_the_board_of_the_simulated_caches_is_for_others() -> None:
     assert found.startswith("native/src/runtime/x.cpp:2: includes a part of the simulation")
     for name in ("native/src/cachesim/x.cpp", "native/tests/cachesim/x.cpp"):
         assert house.simulation_includes(name, caches) == []
+
+
+def test_a_built_program_is_refused_and_an_image_is_not() -> None:
+    found = house.built_program("s", Path(sys.executable).read_bytes())
+    assert found == "s: is a built program; remove it"
+    assert house.built_program("a.png", b"\x89PNG\r\n") == ""
 
 
 @pytest.mark.parametrize(
