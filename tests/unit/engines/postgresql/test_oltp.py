@@ -86,6 +86,13 @@ def test_zipf_draws_as_ycsb_does() -> None:
         assert shares[:most].sum() == pytest.approx(wanted, rel=0.05)
 
 
+def test_zipf_of_two_records_draws_both() -> None:
+    shares = np.bincount(draw(2, 100_000)) / 100_000
+    assert shares.tolist() == pytest.approx(
+        [1 / (1 + 0.5**0.99), 1 - 1 / (1 + 0.5**0.99)], rel=0.02
+    )
+
+
 @pytest.mark.parametrize(("name", "size"), [("tpcc", 0), ("ycsb", 0), ("ycsb-zipf", 1)])
 def test_a_size_that_is_none(name: str, size: int) -> None:
     with fails(UsageError, name=name):

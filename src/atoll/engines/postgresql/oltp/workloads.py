@@ -113,12 +113,13 @@ def zipf_constants(records: int) -> dict[str, float]:
 
     The record of rank r (from 1) is drawn with a chance of about 1 / (zeta * r^0.99).
     """
-    zeta = _zeta(records)
+    zeta, second = _zeta(records), 1 + 0.5**_ZIPF
     return {
         "zeta": zeta,
-        "second": 1 + 0.5**_ZIPF,
+        "second": second,
         "alpha": 1 / (1 - _ZIPF),
-        "eta": (1 - (2 / records) ** (1 - _ZIPF)) / (1 - (1 + 0.5**_ZIPF) / zeta),
+        # Only ranks from 3 on depend on it.
+        "eta": (1 - (2 / records) ** (1 - _ZIPF)) / (1 - second / zeta) if records > 2 else 0.0,
     }
 
 
