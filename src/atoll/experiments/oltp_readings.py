@@ -21,6 +21,7 @@ from atoll.schema.oltp import OltpRuns, OltpSeat
 from atoll.schema.plan import EngineTraits
 
 NAMES = frozenset({"commits", "spread_over_packed"})
+_NOTHING = "nothing was committed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +71,30 @@ class OltpReadings:
             return "nothing was run there" if seat is None else self._commits(seat)
         if term.name != "spread_over_packed":
             return f"transactions have no {term.name}(...)"
-        each = tuple(
-            self._ratio(packed, spread)
+        pairs = [
+            (packed, spread)
             for (placement, count), packed in self._seats.items()
             if placement == "packed"
             and cores in ("", count)
             and (spread := self._seats.get(("spread", count)))
-        )
-        if not each:
+        ]
+        if not pairs:
             return "both are the same deployment on this machine"
+        each = tuple(one for pair in pairs if (one := self._ratio(*pair)))
+        if len(each) < len(pairs):
+            return _NOTHING
         return each[0] if len(each) == 1 else replace(each[0], each=each)
 
     def _commits(self, seat: OltpSeat) -> Reading | str:
         found = rates(self._found, self._workload, seat)
-        return Reading.over(found, seat.label) if all(found.values()) else "nothing was committed"
+        return Reading.over(found, seat.label) if all(found.values()) else _NOTHING
 
-    def _ratio(self, packed: OltpSeat, spread: OltpSeat) -> Reading:
+    def _ratio(self, packed: OltpSeat, spread: OltpSeat) -> Reading | None:
         one, other = (rates(self._found, self._workload, seat) for seat in (packed, spread))
-        return Reading.over(
-            {block: other[block] / one[block] for block in one if one[block] and other.get(block)},
-            f"cores={packed.cores}",
-        )
+        both = {
+            block: other[block] / one[block] for block in one if one[block] and other.get(block)
+        }
+        return Reading.over(both, f"cores={packed.cores}") if both else None
 
 
 def _placement(term: Term) -> str:

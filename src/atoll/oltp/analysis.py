@@ -22,8 +22,9 @@ class Compared:
 
     workload: str
     cores: int
-    ratio: Estimate | None  # None: they are the same cores here
+    ratio: Estimate | None
     verdict: Equivalence
+    why: str = ""  # there is no ratio
 
 
 def rates(found: OltpRuns, workload: str, seat: OltpSeat) -> dict[int, float]:
@@ -53,13 +54,16 @@ def compared(found: OltpRuns) -> list[Compared]:
 
 def _compare(found: OltpRuns, workload: str, packed: OltpSeat, spread: OltpSeat | None) -> Compared:
     if spread is None:
-        return Compared(workload, packed.cores, None, Equivalence.NOT_SHOWN)
+        why = "both are the same cores here"
+        return Compared(workload, packed.cores, None, Equivalence.NOT_SHOWN, why)
     one, other = rates(found, workload, packed), rates(found, workload, spread)
     both = [block for block in one if one[block] and other.get(block)]
     # A rate is the inverse of a time, so the two are exchanged.
     ratio = speedup({block: other[block] for block in both}, {block: one[block] for block in both})
-    verdict = Equivalence.NOT_SHOWN if ratio is None else equivalence(ratio)
-    return Compared(workload, packed.cores, ratio, verdict)
+    if ratio is None:
+        why = "no block has commits of both"
+        return Compared(workload, packed.cores, None, Equivalence.NOT_SHOWN, why)
+    return Compared(workload, packed.cores, ratio, equivalence(ratio))
 
 
 def cautions(found: OltpRuns) -> list[str]:

@@ -34,6 +34,12 @@ def test_the_claim_is_an_equivalence_within_two_percent() -> None:
     assert outcome(packed[:4], packed[:4]) is Outcome.UNJUDGED  # too few blocks
 
 
+def test_no_commit_in_any_block_is_not_judged() -> None:
+    found = oltp_runs(CHIPLETS, 8, {"tpcc": ([100.0] * 5, [0.0] * 5)})
+    verdict = verdicts(FIGURE, of_oltp(found, "x"))["tpcc"]
+    assert verdict.outcome is Outcome.UNJUDGED and "nothing was committed" in verdict.reasons[0]
+
+
 def test_an_emulated_machine_judges_nothing() -> None:
     alike = [100.0] * 5
     found = oltp_runs(CHIPLETS, 8, {"tpcc": (alike, alike)}, emulated=True)

@@ -33,6 +33,11 @@ def test_a_block_without_commits_is_no_pair() -> None:
     assert verdict([100.0] * 5, [100.0] * 4 + [0.0]) is Equivalence.NOT_SHOWN  # 4 pairs
 
 
+def test_without_any_commit_the_reason_is_that() -> None:
+    said = oltp_text(oltp_runs(CHIPLETS, 8, {"tpcc": ([100.0] * 5, [0.0] * 5)}))
+    assert "not shown, because no block has commits of both" in said
+
+
 def test_one_seat_shows_nothing_and_says_why() -> None:
     found = oltp_runs(plain(2), 2, {"tpcc": ([100.0] * 5, [100.0] * 5)})
     assert [one.ratio for one in compared(found)] == [None]

@@ -67,7 +67,7 @@ def oltp_text(found: OltpRuns) -> str:
 def _verdict(one: Compared) -> str:
     where = f"{one.workload}, {plural(one.cores, 'core')}: spread over packed"
     if one.ratio is None:
-        return f"{where}: {one.verdict}, because both are the same cores here"
+        return f"{where}: {one.verdict}, because {one.why}"
     percent = f"±{100 * (MARGIN - 1):.0f} %"
     words = {
         Equivalence.EQUIVALENT: f"equivalent within {percent}",
