@@ -229,12 +229,13 @@ def require_output(path: Path, *, resume: bool, scale_factor: float | None) -> N
     require_new(path)
 
 
-def require_new(path: Path) -> None:
-    """Raises UsageError, NotPermitted or DiskFull if the file is there or cannot be made."""
+def require_new(path: Path, *, resumes: bool = True) -> None:
+    """Raises UsageError, NotPermitted or DiskFull if the file is there or cannot be made.
+    `resumes`: the command has --resume."""
     folder = path.absolute().parent
     try:
         if os.path.lexists(path):
-            raise _taken(path)
+            raise _taken(path, resumes=resumes)
         if not folder.is_dir():
             raise _no_folder(path)
         tempfile.TemporaryFile(dir=folder).close()
@@ -242,8 +243,9 @@ def require_new(path: Path) -> None:
         raise refusal(fault)(f"{path}: cannot be created ({fault.strerror})") from None
 
 
-def _taken(path: Path) -> UsageError:
-    return UsageError(f"{path}: exists; continue it with --resume, or choose another file with -o")
+def _taken(path: Path, *, resumes: bool = True) -> UsageError:
+    go_on = "continue it with --resume, or " if resumes else ""
+    return UsageError(f"{path}: exists; {go_on}choose another file with -o")
 
 
 def _no_folder(path: Path) -> UsageError:

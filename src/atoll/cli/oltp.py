@@ -171,7 +171,7 @@ def run_oltp(
 
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = output or state_dir("results") / f"{name}-{stamp}.json"
-    require_new(path)
+    require_new(path, resumes=False)
     host = LocalHost()
     with terminate_is_interrupt():
         with preparation() as tell:

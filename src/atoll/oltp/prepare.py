@@ -47,9 +47,9 @@ def prepare(
     for name, work in works.items():
         work.drive(installation, "/", clients=1, seconds=1, seed=1)  # raises without a driver
         _require_memory(name, work, free_bytes(host, machine))
-    # Each once in the cache, and a copy of one for a run.
-    sizes_bytes = [work.database_bytes for work in works.values()]
-    room = sum(sizes_bytes) + max(sizes_bytes) + _LOG_BYTES
+    # Each once in the cache, which ycsb and ycsb-zipf share, and a copy of one for a run.
+    sizes_bytes = {work.data.name: work.database_bytes for work in works.values()}
+    room = sum(sizes_bytes.values()) + max(sizes_bytes.values()) + _LOG_BYTES
     require_room(cache_dir(), room, ", ".join(works))
     for work in works.values():
         work.load(installation, host=host, progress=progress)

@@ -9,7 +9,9 @@ import pytest
 from atoll.cli import oltp_experiment, run
 from atoll.engines.api import Installation
 from atoll.engines.postgresql.engine import PostgreSQLEngine
+from atoll.errors import DiskFull
 from atoll.experiments.catalog import get
+from atoll.oltp import prepare
 from tests.parts.faults import check_complaint
 from tests.parts.machines import milan
 from tests.parts.oltp import oltp_runs
@@ -56,12 +58,30 @@ def test_more_than_the_memory_says_how_much_and_what_fits(workload: str, capsys:
     assert f"{workload} of size" in said and "takes about" in said and "or less" in said
 
 
+def test_too_small_a_disk_is_said_before_anything_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Both workloads have the same rows, so these need room once, and once for a copy."""
+    asked: list[int] = []
+
+    def require_room(folder: Path, needed_bytes: int, what: str) -> None:
+        asked.append(needed_bytes)
+        raise DiskFull(what)
+
+    monkeypatch.setattr(prepare, "require_room", require_room)
+    records = ["--records", "10000", "--cores", "1"]
+    assert run(["oltp", "run", "ycsb", "ycsb-zipf", *records]) == 6
+    assert capsys.readouterr().err.endswith("atoll: ycsb, ycsb-zipf\n")
+    assert asked == [2 * 12_000_000 + (2 << 30)]
+
+
 def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: Capture) -> None:
     there = tmp_path / "x.json"
     there.write_text("{}")
     assert run(["oltp", "run", "tpcc", "-o", str(there)]) == 2
     assert there.read_text() == "{}"
-    assert "exists" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "exists; choose another file with -o" in said
 
 
 def test_fig13_needs_chiplets(capsys: Capture) -> None:
