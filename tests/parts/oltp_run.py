@@ -1,5 +1,5 @@
-"""`python -m tests.parts.oltp_run SECONDS`: measures TPC-C on a hundredth of a warehouse, says what
-it does, and ends as `atoll oltp run` does. Its data loads in seconds."""
+"""`python -m tests.parts.oltp_run SECONDS OUTPUT`: measures TPC-C on a hundredth of a warehouse,
+says what it does, and ends as `atoll oltp run` does. Its data loads in seconds."""
 
 from __future__ import annotations
 
