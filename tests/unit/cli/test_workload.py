@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,7 @@ def test_after_an_interrupt_nothing_is_left() -> None:
     atoll = [sys.executable, "-m", "atoll", "workload", "run", "gups", "--table-mib", "4096"]
     with subprocess.Popen(atoll, stderr=subprocess.PIPE, text=True) as process:
         while not (kernels := _below(process.pid)):
+            assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
@@ -217,9 +219,12 @@ def test_after_an_interrupt_nothing_is_left() -> None:
 
 def _below(pid: int) -> list[int]:
     """The children of a process that are atoll-kernels and do not describe themselves."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    lines = {int(one): Path(f"/proc/{one}/cmdline").read_bytes() for one in children}
-    return [one for one, line in lines.items() if b"\0--table-mib\0" in line]
+    found = []
+    for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with suppress(OSError):  # it has just ended
+            if b"\0--table-mib\0" in Path(f"/proc/{one}/cmdline").read_bytes():
+                found.append(int(one))
+    return found
 
 
 def test_a_long_run_says_so_once_and_only_to_a_person(
