@@ -32,9 +32,7 @@ _COUNT = click.IntRange(min=1)
 _NOTE_AFTER_S = 1.0
 
 
-@click.group(
-    epilog="Example: atoll workload run w1, then atoll workload run bfs --scheduler openmp"
-)
+@click.group(epilog="Example: atoll workload run w1, then atoll workload run bfs --scheduler os")
 def command() -> None:
     """Run a small, known program, to see what a setting or a scheduler changes.
 
@@ -74,7 +72,7 @@ class _Runs(click.Group):
     cls=_Runs,
     subcommand_metavar="WORKLOAD [OPTIONS]",
     epilog="Examples: atoll workload run w1 --threads 8 --memory interleave; "
-    "atoll workload run bfs --scheduler openmp --json",
+    "atoll workload run bfs --scheduler os --json",
 )
 def run() -> None:
     """Make the data, run WORKLOAD on them, and check its answer.

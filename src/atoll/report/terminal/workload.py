@@ -87,7 +87,7 @@ def _lines(found: KernelFills) -> str:
     ]
     return (
         f"{every / 1e6:,.2f} million {'simulated ' if found.source == 'simulated' else ''}in the "
-        f"last run, on {found.chiplets} chiplets: {', '.join(words)}"
+        f"last run, on {plural(found.chiplets, 'chiplet')}: {', '.join(words)}"
     )
 
 
