@@ -22,6 +22,7 @@ from atoll.host.api import Host
 from atoll.host.caller import clean_environment
 
 _LOG = "log"
+_FAILED = " failed "
 _SOCKET_NAME = ".s.PGSQL."
 
 
@@ -87,16 +88,16 @@ class PgbenchTransactions:
 
     def read(self, files: Mapping[str, str]) -> Log:
         lines = [
-            line.split()
+            line
             for name, text in files.items()
             if name.startswith(f"{_LOG}.")
             for line in text[: text.rfind("\n") + 1].splitlines()
         ]
-        whole = [fields for fields in lines if len(fields) >= 6 and fields[2].isdigit()]
-        table = np.array([fields[:6] for fields in whole], dtype=np.float64).reshape(-1, 6)
+        ended = [line for line in lines if _FAILED not in line]
+        table = np.loadtxt(ended, usecols=range(6), ndmin=2) if ended else np.empty((0, 6))
         return Log(
             types=table[:, 3].astype(np.int64),
             ended_s=table[:, 4] + table[:, 5] / 1e6,
             latency_ms=table[:, 2] / 1000,
-            failed=sum(len(fields) >= 3 and fields[2] == "failed" for fields in lines),
+            failed=len(lines) - len(ended),
         )
