@@ -28,6 +28,7 @@ WORKLOADS: Mapping[str, Sequence[str]] = {
     "pr": GRAPH,
     "cc": GRAPH,
     "sssp": GRAPH,
+    "graph500": GRAPH,
     "tc": ("--scale", "13"),
     "gups": ("--table-mib", "16"),
     "streamcluster": ("--points", "4096", "--chunk", "4096"),  # 2 MiB
