@@ -29,17 +29,15 @@ class Forest {
 
   // Two steps always: most vertices are one step from their root, roots none, and a branch between
   // these would be hard to predict.
-  [[nodiscard]] Vertex root(Vertex v) const {
-    Vertex root = name(v);
-    for (Vertex above = name(root); above != root; above = name(root)) root = above;
-    return root;
-  }
+  [[nodiscard]] Vertex root(Vertex v) const { return root_above(name(v)); }
 
   // Makes `v` name its root, which it returns.
   Vertex flatten(Vertex v) const {
-    const Vertex top = root(v);
-    // Not of a root: that would undo what another worker has done to it since.
-    if (top != name(v)) set(v, top);
+    const Vertex named = name(v);
+    const Vertex top = root_above(named);
+    // Its name is read once. Were it read again here, a root that another worker has hung below
+    // another tree since would get its own name back, and the two trees were apart again.
+    if (top != named) set(v, top);
     return top;
   }
 
@@ -59,6 +57,10 @@ class Forest {
     return std::atomic_ref<Vertex>(names_[v]);
   }
   [[nodiscard]] Vertex name(Vertex v) const { return at(v).load(std::memory_order_relaxed); }
+  [[nodiscard]] Vertex root_above(Vertex top) const {
+    for (Vertex above = name(top); above != top; above = name(top)) top = above;
+    return top;
+  }
   std::span<Vertex> names_;
 };
 
