@@ -51,8 +51,7 @@ struct Sequence {
   std::uint64_t batches;  // that nobody has taken
 };
 
-template <void (Table::*kUpdate)(std::uint64_t) const>
-Strand batches_of(Table table, Sequence& sequence) {
+inline Strand batches_of(Table table, Sequence& sequence) {
   std::array<std::uint64_t, kBatch> values;
   while (sequence.batches != 0) {
     --sequence.batches;
@@ -63,25 +62,24 @@ Strand batches_of(Table table, Sequence& sequence) {
     }
     sequence.value = value;
     co_await std::suspend_always();
-    for (const std::uint64_t each : values) (table.*kUpdate)(each);
+    for (const std::uint64_t each : values) table.update(each);
   }
 }
 
-// Does the updates of the range. `kUpdate` is how each is done.
-template <void (Table::*kUpdate)(std::uint64_t) const>
-void update_by_tasks(Table table, Range range) {
+// Does the updates of the range.
+inline void update_by_tasks(Table table, Range range) {
   Sequence sequence{start(range.first), (range.last - range.first) / kBatch};
   const std::uint64_t rest = (range.last - range.first) % kBatch;
   std::vector<Strand> strands;
   for (std::size_t task = 0; task < kTasks; ++task) {
-    strands.push_back(batches_of<kUpdate>(table, sequence));
+    strands.push_back(batches_of(table, sequence));
   }
   for (bool busy = true; busy;) {
     busy = false;
     for (const Strand& strand : strands) busy |= strand.go_on();
   }
   for (std::uint64_t at = 0; at < rest; ++at) {
-    (table.*kUpdate)(sequence.value = after(sequence.value));
+    table.update(sequence.value = after(sequence.value));
   }
 }
 
