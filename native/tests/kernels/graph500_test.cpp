@@ -67,10 +67,15 @@ TEST_F(Graph500, Rule1FindsWhatIsNoTree) {
 TEST_F(Graph500, Rule2FindsEdgesOfTheTreeThatAreNotAsLong) {
   // 9 is an upper bound of 2's distance, but no edge from 1 makes it; all edges are long enough.
   EXPECT_EQ(fault({0, 0, 1, 2, kNo, kNo}, {{0, 3, 6, 7, kUn, kUn}}),
-            "graph500: rule 2: vertex 2 is not one edge behind its parent in distance");
+            "graph500: rule 2: vertex 2 has another distance than the tree gives it");
   // The distances are right, the tree goes another way.
   EXPECT_EQ(fault({0, 0, 0, 2, kNo, kNo}, {{0, 3, 7, 8, kUn, kUn}}),
-            "graph500: rule 2: vertex 2 is not one edge behind its parent in distance");
+            "graph500: rule 2: vertex 2 has another distance than the tree gives it");
+  // All are moved on by one, and a vertex outside of the tree has a distance.
+  EXPECT_EQ(fault({0, 0, 1, 2, kNo, kNo}, {{1, 4, 8, 9, kUn, kUn}}),
+            "graph500: rule 2: vertex 0 has another distance than the tree gives it");
+  EXPECT_EQ(fault({0, 0, 1, 2, kNo, kNo}, {{0, 3, 7, 8, kUn, 5}}),
+            "graph500: rule 2: vertex 5 has another distance than the tree gives it");
   // The parent is as far behind as it should be before.
   EXPECT_EQ(
       fault({0, 2, 0, 2, kNo, kNo}, {{0, 3, 7, 8, kUn, kUn}}).find("graph500: rule 2: vertex "),
@@ -117,6 +122,19 @@ TEST(Graph500Kernels, TreesOfKnownGraphsAreValid) {
             << known.name << scheduler;
       }
     });
+  });
+}
+
+TEST(Graph500Kernels, NoParentMakesAWrongDistance) {
+  with_team("os", 1, [](Team& team, const Memory& memory) {
+    const Graph graph = build_graph(team, memory, small_list(memory), {.weights = true});
+    constexpr std::uint64_t kUn = kFar<std::uint64_t>;
+    const std::uint64_t wrong[] = {0, 3, 6, 8, kUn, kUn};  // 2's is 7
+    Distances distances = make_array<std::uint64_t>(memory, 6);
+    std::copy(std::begin(wrong), std::end(wrong), std::get<1>(distances).begin());
+    std::vector<Vertex> parents(6);
+    shortest_path_tree(team, graph, 0, distances, parents);
+    EXPECT_EQ(parents, (std::vector<Vertex>{0, 0, kNone, kNone, kNone, kNone}));
   });
 }
 

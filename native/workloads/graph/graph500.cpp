@@ -33,11 +33,12 @@ class Broken {
     // Relaxed: read after the loop, which orders it.
     found_.store(static_cast<std::uint64_t>(rule) << 32 | v, std::memory_order_relaxed);
   }
+  [[nodiscard]] bool any() const { return found_.load(std::memory_order_relaxed) != 0; }
   void check() const {
     constexpr const char* kWhy[] = {
         "",
         " does not lead to the root by its parents",
-        " is not one edge behind its parent in distance",
+        " has another distance than the tree gives it",
         " has an edge that is shorter than levels or distances differ",
         " is not in the tree, and a neighbour is",
         " has a parent that is no neighbour",
@@ -67,12 +68,10 @@ class Validation {
   std::uint64_t run() {
     find_levels();
     const std::uint64_t edges = check_edges();
-    // Rules 2 and 5 of the edges of the tree, which check_edges has met.
     Broken broken;
     team_.loop(parents_.size(), 0, [&](std::size_t first, std::size_t last) {
       for (auto v = static_cast<Vertex>(first); v < last; ++v) {
-        if (parents_[v] == kNone || v == source_ || joined_[v] == kAsLong) continue;
-        broken.add(joined_[v] == kNothing ? 5 : 2, v);
+        if (const int rule = rule_broken_at(v); rule != 0) broken.add(rule, v);
       }
     });
     broken.check();
@@ -82,10 +81,21 @@ class Validation {
  private:
   enum Joined : std::uint8_t { kNothing, kByAnEdge, kAsLong };
 
+  // Rules 2 and 5, after check_edges; else 0.
+  [[nodiscard]] int rule_broken_at(Vertex v) const {
+    if (v != source_ && parents_[v] != kNone) {
+      return joined_[v] == kAsLong ? 0 : joined_[v] == kNothing ? 5 : 2;
+    }
+    if (distances_ == nullptr) return 0;
+    const std::uint64_t right = v == source_ ? 0 : kFar<std::uint64_t>;
+    return distance_of(*distances_, v) == right ? 0 : 2;
+  }
+
   Vertex level(Vertex v) { return std::atomic_ref(levels_[v]).load(std::memory_order_relaxed); }
 
   // Rule 1. Each vertex goes up to one whose level is known, then again to give out the levels.
-  // Several may do so at once: all find the same.
+  // Several may do so at once: all find the same. A vertex without a way up takes V steps, so the
+  // first one is the last.
   void find_levels() {
     Broken broken;
     const auto vertices = static_cast<Vertex>(parents_.size());
@@ -94,7 +104,7 @@ class Validation {
     levels_[source_] = 0;
     team_.loop(vertices, 0, [&](std::size_t first, std::size_t last) {
       for (auto v = static_cast<Vertex>(first); v < last; ++v) {
-        if (parents_[v] == kNone) continue;
+        if (parents_[v] == kNone || broken.any()) continue;
         Vertex steps = 0;
         Vertex up = v;
         while (up < vertices && level(up) == kNone && steps < vertices) {
@@ -200,8 +210,11 @@ void shortest_path_tree(Team& team, const Graph& graph, Vertex source, const Dis
             const auto from = graph.out.of(v);
             const auto weight = graph.out.weights_of(v);
             std::size_t at = 0;
-            while (distance[v] - distance[from[at]] != static_cast<Distance>(weight[at])) ++at;
-            parents[v] = from[at];
+            while (at < from.size() &&
+                   distance[v] - distance[from[at]] != static_cast<Distance>(weight[at])) {
+              ++at;
+            }
+            if (at < from.size()) parents[v] = from[at];
           }
         });
       },

@@ -32,13 +32,14 @@ namespace atl::kernels {
                                       std::uint64_t degree, std::uint64_t seed);
 
 // For each vertex that has a distance a neighbour on a shortest path, else kNone; of the source
-// itself. Undirected graphs.
+// itself. Also kNone if no neighbour makes the distance, which is then wrong. Undirected graphs.
 void shortest_path_tree(Team& team, const Graph& graph, Vertex source, const Distances& distances,
                         std::span<Vertex> parents);
 
 // Throws WrongAnswer unless
 //  1. the parents make a tree without cycles, of which the source is the root,
-//  2. each edge of the tree is one level deep or, with distances, as long as they differ,
+//  2. each edge of the tree is one level deep or, with distances, as long as they differ; these are
+//     0 at the source, and nothing outside of the tree has one,
 //  3. each edge of the list has levels that differ by at most one or, with distances, these by at
 //     most its weight, or neither end is in the tree,
 //  4. the tree has all vertices of the source's component, and
