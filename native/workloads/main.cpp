@@ -4,7 +4,6 @@
 //   atoll-kernels gups --table-mib 256 --scheduler atoll --workers 2
 #include <sched.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -35,17 +34,11 @@ int cpus() {
   return count;
 }
 
-std::string size(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / 0x1p30);
-  return text;
-}
-
 void require_memory(const Workload& workload, std::uint64_t needed) {
   const std::uint64_t available = base::available_bytes();
   if (needed <= available) return;
-  throw UsageFault(std::string(workload.name) + " needs " + size(needed) + " of memory, and " +
-                   size(available) + " are available; make its input smaller");
+  throw UsageFault(std::string(workload.name) + " needs " + gibibytes(needed) + " of memory, and " +
+                   gibibytes(available) + " are available; make its input smaller");
 }
 
 // Null where nobody counts lines.
@@ -66,7 +59,7 @@ nlohmann::ordered_json fills_of(const std::vector<Lines>& runs) {
 
 std::string run(const Options& options) {
   const Workload& workload = *options.workload;
-  const std::uint64_t needed = workload.needed(options.settings);
+  const std::uint64_t needed = workload.needed(options.settings, options.team.workers);
   require_memory(workload, needed);
   const std::unique_ptr<Team> team = make_team(options.team);
   Conditions conditions{.memory = {team->nodes(), options.arrays, options.pages},
@@ -78,9 +71,6 @@ std::string run(const Options& options) {
   Result result;
   team->run([&] { result = workload.run(*team, options.settings, conditions); });
 
-  std::vector<double> sorted = conditions.seconds;
-  std::sort(sorted.begin(), sorted.end());
-  const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
   nlohmann::ordered_json made = {
       {"format", "atoll/kernel"},
       {"version", 1},
@@ -96,7 +86,7 @@ std::string run(const Options& options) {
       {"runs_s", conditions.seconds},
       {"work", result.work},
       {"unit", workload.unit},
-      {"per_s", result.work / median},
+      {"per_s", result.work / median(conditions.seconds)},
       {"traffic_bytes", nullptr},
       {"peak_bytes", base::number_after("/proc/self/status", "VmHWM:") * 1024},
       {"fills", fills_of(conditions.fills)},

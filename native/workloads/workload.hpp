@@ -70,6 +70,8 @@ struct Conditions {
 };
 
 [[nodiscard]] Lines since(const Lines& before, const Lines& after);
+[[nodiscard]] double median(std::vector<double> values);
+[[nodiscard]] std::string gibibytes(std::uint64_t bytes);  // "1.5 GiB"
 
 // Runs `work` as often as wanted, each time after `prepare` and before `verify`, which are not
 // timed.
@@ -104,8 +106,8 @@ struct Workload {
   const char* what;  // one line, for the list
   const char* unit;  // of the work, plural: "edges"
   std::vector<Parameter> parameters;
-  // Bytes of memory at the peak, from above. Pure but for the size of a file.
-  std::uint64_t (*needed)(const Settings&);
+  // Bytes of memory at the peak, from above; 0 where only `run` knows the input, and asks itself.
+  std::uint64_t (*needed)(const Settings&, int workers);
   // Within Team::run. Verifies each run's answer.
   Result (*run)(Team&, const Settings&, Conditions&);
 };

@@ -208,14 +208,15 @@ TEST(ReadEdges, BelievesNothingOfSerializedGraphs) {
 
 // The graph in a few words, or the fault. `text`: what to have in the file, if anything.
 std::string made(const std::string& graph, std::string_view text,
-                 std::map<std::string, std::string> values = {}) {
+                 std::map<std::string, std::string> values = {},
+                 const GraphNeeds& needs = {.incoming = true}) {
   if (!text.empty()) std::ofstream(graph, std::ios::binary) << text;
   values.insert({{"graph", graph}, {"scale", "20"}, {"degree", "16"}, {"relabel", "no"}});
   std::string said;
   with_team("os", 1, [&](Team& team, const Memory& memory) {
     Conditions conditions{.memory = memory};
     try {
-      const Graph found = make_graph(team, Settings(values), conditions, {.incoming = true});
+      const Graph found = make_graph(team, Settings(values), conditions, needs);
       said = std::to_string(found.vertices) + " vertices, " + std::to_string(found.edges) +
              (found.in ? " edges one way" : " edges");
     } catch (const UsageFault& fault) {
@@ -242,6 +243,15 @@ TEST(MakeGraph, ReadsFilesAndSaysWhyNot) {
   EXPECT_EQ(made("no.el", ""), "no.el: No such file or directory");
   EXPECT_EQ(made("round", ""),
             "--graph round: not kronecker, uniform or a file .el, .wel, .mtx, .sg or .wsg");
+  // What the kernel takes counts, too.
+  constexpr std::uint64_t kMuch = std::uint64_t{1} << 50;
+  const std::string too_much = list + ": its graph needs 2097152.0 GiB of memory, and ";
+  EXPECT_TRUE(made(list, "0 1\n", {}, {.of_vertex = kMuch}).starts_with(too_much));
+  EXPECT_TRUE(made(list, "0 1\n", {}, {.of_edge = kMuch}).starts_with(too_much));
+  EXPECT_EQ(made(list, "0 1\n", {{"variant", "shared"}}, {.of_message = kMuch}),
+            "2 vertices, 1 edges");
+  EXPECT_TRUE(
+      made(list, "0 1\n", {{"variant", "messages"}}, {.of_message = kMuch}).starts_with(too_much));
   if (base::available_bytes() < std::uint64_t{64} << 30) {
     EXPECT_TRUE(made(list, "0 4294967294\n").starts_with(list + ": its graph needs 64.0 GiB of"));
   }

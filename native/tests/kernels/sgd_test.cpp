@@ -118,6 +118,14 @@ TEST(Sgd, IsRightOnEveryTeam) {
   });
 }
 
+TEST(Sgd, SaysWhatItTakesWithSoManyWorkers) {
+  const Settings wide({{"samples", "100"}, {"features", "1048576"}});
+  constexpr std::uint64_t kRow = 4 << 20;
+  EXPECT_GT(sgd().needed(wide, 2), 102 * kRow);
+  EXPECT_LT(sgd().needed(wide, 2), 112 * kRow);
+  EXPECT_EQ(sgd().needed(wide, 66) - sgd().needed(wide, 2), 64 * kRow);
+}
+
 TEST(Sgd, TakesTheSmallestInputs) {
   for (const char* const samples : {"1", "2", "3"}) {
     for (const char* const features : {"1", "2", "17"}) {

@@ -131,6 +131,18 @@ TEST(StreamCluster, TakesTheSmallestInputs) {
   }
 }
 
+TEST(StreamCluster, SaysWhatKeptDistancesTake) {
+  std::map<std::string, std::string> values = {{"points", "100000"},
+                                               {"distances", "kept"},
+                                               {"least-centers", "1000"},
+                                               {"most-centers", "1000"}};
+  for (const Parameter& each : streamcluster().parameters) {
+    values.emplace(each.name, each.otherwise);
+  }
+  // 3 k ln k candidates.
+  EXPECT_GT(streamcluster().needed(Settings(values), 2), 20'723u * 100'000u * sizeof(float));
+}
+
 TEST(StreamCluster, RefusesLimitsThatContradict) {
   EXPECT_THROW((void)run_workload(streamcluster(), "os", 1, {{"least-centers", "21"}}), UsageFault);
   EXPECT_THROW(

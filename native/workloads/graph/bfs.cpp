@@ -262,7 +262,7 @@ Reached verify_bfs(const Graph& graph, Vertex source, std::span<const Vertex> pa
 
 namespace {
 
-constexpr GraphNeeds kBfsNeeds = {.incoming = true};
+constexpr GraphNeeds kBfsNeeds = {.incoming = true, .of_vertex = 32, .of_message = 16};
 
 Result run_bfs(Team& team, const Settings& settings, Conditions& conditions) {
   const Graph graph = make_graph(team, settings, conditions, kBfsNeeds);
@@ -304,7 +304,7 @@ const Workload& bfs_workload() {
       "breadth-first search from random vertices, direction-optimising",
       "edges",
       with_variant(graph_parameters(kBfsNeeds)),
-      [](const Settings& settings) { return graph_bytes(settings, kBfsNeeds); },
+      [](const Settings& settings, int) { return graph_bytes(settings, kBfsNeeds); },
       run_bfs,
   };
   return workload;

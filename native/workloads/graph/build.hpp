@@ -20,6 +20,11 @@ struct GraphNeeds {
   bool weights = false;
   bool incoming = false;    // of a directed graph the incoming rows too
   bool undirected = false;  // the kernel is not defined for others
+  // Bytes that the kernel and its check take beside the graph, from above: for each vertex, for
+  // each direction of each edge, and for the latter besides with --variant messages.
+  std::uint64_t of_vertex = 0;
+  std::uint64_t of_edge = 0;
+  std::uint64_t of_message = 0;
 };
 
 struct BuildOptions {

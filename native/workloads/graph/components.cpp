@@ -169,7 +169,7 @@ std::uint64_t verify_components(const Graph& graph, std::span<const Vertex> labe
 
 namespace {
 
-constexpr GraphNeeds kComponentsNeeds = {.incoming = true};
+constexpr GraphNeeds kComponentsNeeds = {.incoming = true, .of_vertex = 32, .of_message = 16};
 
 Result run_components(Team& team, const Settings& settings, Conditions& conditions) {
   const Graph graph = make_graph(team, settings, conditions, kComponentsNeeds);
@@ -201,7 +201,7 @@ const Workload& components_workload() {
       "connected components, by a sample of the edges first (Afforest)",
       "edges",
       with_variant(graph_parameters(kComponentsNeeds)),
-      [](const Settings& settings) { return graph_bytes(settings, kComponentsNeeds); },
+      [](const Settings& settings, int) { return graph_bytes(settings, kComponentsNeeds); },
       run_components,
   };
   return workload;

@@ -1,6 +1,5 @@
 #include "graph/edges_workload.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstddef>
@@ -31,11 +30,6 @@ void plain_fill(Team& team, Array<Edge>& edges) {
 #endif
     for (; first < last; ++first) edges[first] = {1, 2};
   });
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 std::uint64_t size_of(const Settings& settings) {
@@ -92,7 +86,7 @@ const Workload& edges_workload() {
       {{"graph", "kronecker", "the generator", 0, 0, {"kronecker", "uniform"}},
        {"scale", "20", "2^scale vertices", 1, 31},
        {"degree", "16", "edges for each vertex", 1, 1 << 16}},
-      [](const Settings& settings) { return 2 * size_of(settings) * sizeof(Edge); },
+      [](const Settings& settings, int) { return 2 * size_of(settings) * sizeof(Edge); },
       run_edges,
   };
   return workload;

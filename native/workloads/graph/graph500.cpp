@@ -290,7 +290,7 @@ const Workload& graph500_workload() {
       "edges",
       {{"scale", "20", "the graph has 2^scale vertices", 1, 31},
        {"degree", "16", "and this many edges for each", 1, 1 << 16}},
-      [](const Settings& settings) {
+      [](const Settings& settings, int) {
         // The list; entries of 16 bytes for both directions of its edges, and the rows; the
         // searches.
         const std::uint64_t vertices = std::uint64_t{1} << settings.number("scale");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -13,38 +12,36 @@
 namespace atl::kernels {
 namespace {
 
-bool directed(const Settings& settings) {
-  const auto found = settings.all().find("directed");
-  return found != settings.all().end() && found->second == "yes";
+// Whether a flag, which not all kernels have, has this value.
+bool is(const Settings& settings, const char* flag, const char* value) {
+  const auto found = settings.all().find(flag);
+  return found != settings.all().end() && found->second == value;
 }
 
 // The most that is there at a time. Rows of `directions` edges are built from a list of `edges`,
-// and perhaps from those rows once more, under new names.
+// and perhaps from those rows once more, under new names. Then the kernel works on them.
 std::uint64_t peak_bytes(std::uint64_t edges, std::uint64_t directions, std::uint64_t vertices,
-                         const Settings& settings, bool weights) {
-  const std::uint64_t weight = weights ? sizeof(Weight) : 0;
+                         const Settings& settings, const GraphNeeds& needs) {
+  const std::uint64_t weight = needs.weights ? sizeof(Weight) : 0;
   const std::uint64_t list = edges * (sizeof(Edge) + weight);
   const std::uint64_t rows =
       directions * (sizeof(Vertex) + weight) + vertices * 2 * sizeof(std::uint64_t);
-  const std::uint64_t entries = directions * (weights ? 16 : 8);
+  const std::uint64_t entries = directions * (needs.weights ? 16 : 8);
   const std::uint64_t relabelling =
       settings.text("relabel") == "yes"
           ? rows + directions * sizeof(Vertex) + 2 * vertices * sizeof(std::uint64_t)
           : 0;
-  return rows + entries + std::max(list, relabelling);
-}
-
-std::string gibibytes(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / 0x1p30);
-  return text;
+  const std::uint64_t of_edge =
+      needs.of_edge + (is(settings, "variant", "messages") ? needs.of_message : 0);
+  const std::uint64_t kernel = vertices * needs.of_vertex + directions * of_edge;
+  return rows + std::max(entries + std::max(list, relabelling), kernel);
 }
 
 EdgeList edges_of_file(Team& team, const Memory& memory, const Settings& settings,
                        const std::string& path, const GraphNeeds& needs) {
   std::uint64_t directions = 0;
   const auto require = [&](std::uint64_t edges, std::uint64_t vertices, std::uint64_t held) {
-    const std::uint64_t needed = peak_bytes(edges, directions, vertices, settings, needs.weights);
+    const std::uint64_t needed = peak_bytes(edges, directions, vertices, settings, needs);
     const std::uint64_t available = base::available_bytes() + held;
     if (needed <= available) return;
     throw UsageFault(path + ": its graph needs " + gibibytes(needed) + " of memory, and " +
@@ -93,7 +90,7 @@ std::uint64_t graph_bytes(const Settings& settings, const GraphNeeds& needs) {
   if (is_graph_file(settings.text("graph"))) return 0;
   const std::uint64_t vertices = std::uint64_t{1} << settings.number("scale");
   const std::uint64_t edges = settings.number("degree") * vertices;
-  return peak_bytes(edges, 2 * edges, vertices, settings, needs.weights);
+  return peak_bytes(edges, 2 * edges, vertices, settings, needs);
 }
 
 Graph make_graph(Team& team, const Settings& settings, Conditions& conditions,
@@ -101,11 +98,11 @@ Graph make_graph(Team& team, const Settings& settings, Conditions& conditions,
   const auto begin = std::chrono::steady_clock::now();
   std::optional<EdgeList> list = make_edges(team, settings, conditions, needs);
   Graph graph = build_graph(team, conditions.memory, *list,
-                            {.directed = directed(settings),
+                            {.directed = is(settings, "directed", "yes"),
                              .weights = needs.weights,
                              .incoming = needs.incoming,
                              .seed = conditions.seed});
-  const bool one_way = directed(settings) && !list->symmetric;
+  const bool one_way = is(settings, "directed", "yes") && !list->symmetric;
   list.reset();
   if (graph.edges == 0) {
     throw UsageFault("--graph " + settings.text("graph") +

@@ -14,7 +14,7 @@ namespace atl::kernels {
 // --graph, --scale, --degree, --relabel and, unless the kernel needs undirected graphs, --directed.
 [[nodiscard]] std::vector<Parameter> graph_parameters(const GraphNeeds& needs = {});
 
-// Bytes of memory at the peak of making a generated graph; afterwards it has at most this. 0 for a
+// Bytes of memory at the peak, when a generated graph is made or the kernel works on it. 0 for a
 // file, for which make_graph asks itself, when it knows how many edges there are.
 [[nodiscard]] std::uint64_t graph_bytes(const Settings& settings, const GraphNeeds& needs);
 

@@ -168,7 +168,7 @@ double verify_pagerank(const Graph& graph, std::span<const float> scores) {
 
 namespace {
 
-constexpr GraphNeeds kPagerankNeeds = {.incoming = true};
+constexpr GraphNeeds kPagerankNeeds = {.incoming = true, .of_vertex = 32, .of_message = 16};
 
 Result run_pagerank(Team& team, const Settings& settings, Conditions& conditions) {
   const Graph graph = make_graph(team, settings, conditions, kPagerankNeeds);
@@ -203,7 +203,7 @@ const Workload& pagerank_workload() {
       "PageRank by pulls, until a sweep changes the scores by less than 0.0001",
       "edges",
       with_variant(graph_parameters(kPagerankNeeds)),
-      [](const Settings& settings) { return graph_bytes(settings, kPagerankNeeds); },
+      [](const Settings& settings, int) { return graph_bytes(settings, kPagerankNeeds); },
       run_pagerank,
   };
   return workload;

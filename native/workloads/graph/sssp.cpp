@@ -106,7 +106,8 @@ void verify_sssp(Team& team, const Graph& graph, Vertex source, const Distances&
 
 namespace {
 
-constexpr GraphNeeds kSsspNeeds = {.weights = true, .incoming = true};
+constexpr GraphNeeds kSsspNeeds = {
+    .weights = true, .incoming = true, .of_vertex = 64, .of_message = 32};
 
 Result run_sssp(Team& team, const Settings& settings, Conditions& conditions) {
   const Graph graph = make_graph(team, settings, conditions, kSsspNeeds);
@@ -161,9 +162,7 @@ const Workload& sssp_workload() {
       "shortest paths from random vertices, by delta-stepping",
       "edges",
       sssp_parameters(),
-      [](const Settings& settings) {
-        return graph_bytes(settings, kSsspNeeds) / 4 * 5;  // distances and buckets, generously
-      },
+      [](const Settings& settings, int) { return graph_bytes(settings, kSsspNeeds); },
       run_sssp,
   };
   return workload;

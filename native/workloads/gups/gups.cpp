@@ -56,7 +56,9 @@ void update_safely(Table table, Range range) {
   }
 }
 
-std::uint64_t gups_needed(const Settings& settings) { return settings.number("table-mib") << 20; }
+std::uint64_t gups_needed(const Settings& settings, int) {
+  return settings.number("table-mib") << 20;
+}
 
 Result run_gups(Team& team, const Settings& settings, Conditions& conditions) {
   const std::string& variant = settings.text("variant");

@@ -185,9 +185,11 @@ double plain_loss(const Samples& samples, std::size_t copies, int epochs) {
   return loss / static_cast<double>(samples.count);
 }
 
-std::uint64_t sgd_needed(const Settings& settings) {
+// The samples, a model for each worker, and what plain_loss has in doubles.
+std::uint64_t sgd_needed(const Settings& settings, int workers) {
   const std::uint64_t row = padded(settings.number("features")) * sizeof(float);
-  return settings.number("samples") * (row + sizeof(float)) + 2048 * row;
+  return settings.number("samples") * (row + sizeof(float)) +
+         (static_cast<std::uint64_t>(workers) + 8) * row;
 }
 
 Result run_sgd(Team& team, const Settings& settings, Conditions& conditions) {

@@ -155,10 +155,9 @@ class Search {
 
   // By weight, with repetition.
   void choose_candidates() {
-    const std::size_t wanted = trials_of(terms_.least_centers);
-    candidates_.resize(std::min(points_.count, wanted));
+    candidates_.resize(candidates_of(points_.count, terms_.least_centers));
     std::iota(candidates_.begin(), candidates_.end(), 0U);
-    if (wanted < points_.count) {
+    if (candidates_.size() < points_.count) {
       std::discrete_distribution<std::uint32_t> by_weight(points_.weights,
                                                           points_.weights + points_.count);
       for (std::uint32_t& candidate : candidates_) candidate = by_weight(random_);
@@ -269,6 +268,10 @@ class Search {
 };
 
 }  // namespace
+
+std::size_t candidates_of(std::size_t points, std::size_t least_centers) {
+  return std::min(points, trials_of(least_centers));
+}
 
 Clustering local_search(Team& team, const Memory& memory, const Points& points,
                         const SearchTerms& terms, std::uint64_t seed) {

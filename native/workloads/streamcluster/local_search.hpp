@@ -44,6 +44,9 @@ struct Clustering {
   double traffic_bytes = 0;            // of the arrays that the passes read and wrote
 };
 
+// How many candidates a search tries.
+[[nodiscard]] std::size_t candidates_of(std::size_t points, std::size_t least_centers);
+
 // Has `most_centers` centers at most, and `least_centers` at least, if any z gives as many.
 [[nodiscard]] Clustering local_search(Team& team, const Memory& memory, const Points& points,
                                       const SearchTerms& terms, std::uint64_t seed);

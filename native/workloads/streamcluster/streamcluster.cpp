@@ -86,12 +86,14 @@ void add_means(const Points& points, const Clustering& clustering, Kept& kept) {
   for (const double weight : weights) kept.weights.push_back(static_cast<float>(weight));
 }
 
-std::uint64_t streamcluster_needed(const Settings& settings) {
+// Of each point the row and the center; of a chunk the arrays of a search, and perhaps distances.
+std::uint64_t streamcluster_needed(const Settings& settings, int) {
   const std::uint64_t points = settings.number("points");
   const std::uint64_t chunk = std::min(points, settings.number("chunk"));
-  const std::uint64_t kept =
-      settings.text("distances") == "kept" ? 4 * 3 * 3 * settings.number("least-centers") : 0;
-  return points * padded(settings.number("dimensions")) * 4 + chunk * (24 + kept);
+  const std::uint64_t kept = settings.text("distances") == "kept"
+                                 ? 4 * candidates_of(chunk, settings.number("least-centers"))
+                                 : 0;
+  return points * (4 * padded(settings.number("dimensions")) + 4) + chunk * (40 + kept);
 }
 
 SearchTerms terms_of(const Settings& settings) {
