@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -15,6 +17,7 @@
 #include "base/available.hpp"
 #include "graph/build.hpp"
 #include "graph/make.hpp"
+#include "graph/mapped_file.hpp"
 #include "kernels/graphs.hpp"
 #include "workload.hpp"
 
@@ -153,6 +156,20 @@ TEST(ReadEdges, ReadsLongFilesInParts) {
   for (const int workers : {1, 2, 7}) EXPECT_EQ(read("a.wel", text, true, workers).edges, expected);
 }
 
+TEST(MappedFileDeathTest, AFileThatBecomesShorterEndsTheProgramWithALine) {
+  const std::string path = ::testing::TempDir() + "atoll-kernels-shorter.el";
+  const auto read_to_the_end = [&] {
+    std::ofstream(path) << std::string(1 << 20, '\n');
+    const MappedFile file(path);
+    std::filesystem::resize_file(path, 5000);
+    const volatile char last = file.text().back();
+    std::exit(last == '\n' ? 0 : 1);
+  };
+  EXPECT_EXIT(read_to_the_end(), testing::ExitedWithCode(2),
+              "^atoll-kernels: .*shorter.el: became shorter while it was read");
+  std::remove(path.c_str());
+}
+
 // As GAP's converter writes them.
 std::string serialized(bool directed, std::uint64_t edges, std::uint64_t vertices,
                        const std::vector<std::uint64_t>& offsets, const std::vector<Vertex>& to) {
@@ -197,7 +214,9 @@ TEST(ReadEdges, BelievesNothingOfSerializedGraphs) {
       {"a.sg", serialized(false, 2, 2, {0, 1, 2}, {1, 2}),
        "vertex 1 has an edge to 2, and there are only 2 vertices"},
       {"a.sg", serialized(false, 1, 2, {0, 1, 1}, {1}),
-       "claims to be undirected, and has an edge one way only"},
+       "claims to be undirected, and an edge is not the same both ways"},
+      {"a.wsg", serialized(false, 2, 2, {0, 1, 2}, {1, 9, 0, 8}),
+       "claims to be undirected, and an edge is not the same both ways"},
       {"a.wsg", serialized(false, 2, 2, {0, 1, 2}, {1, 9, 0, 0}),
        "the edge from 1 to 0 has weight 0, which is less than 1"},
   };

@@ -158,8 +158,12 @@ class Parts {
   template <class Use>
   void lines(std::size_t number, Use&& use) const {
     std::size_t at = number * kPart;
-    if (at > 0 && text_[at - 1] != '\n') next_line(text_, at);
     const std::size_t end = std::min(text_.size(), (number + 1) * kPart);
+    if (at > 0) {  // looks no further than the part, as a line may be as long as the file
+      const std::size_t newline = text_.substr(0, end).find('\n', at - 1);
+      if (newline == text_.npos) return;
+      at = newline + 1;
+    }
     while (at < end) {
       const std::size_t begin = at;
       const std::string_view line = next_line(text_, at);

@@ -47,8 +47,8 @@ EdgeList read_serialized(Team& team, const Memory& memory, const std::string& pa
                 directed == 0,
                 directed == 0};
   if (weights) list.weights.emplace(make_array<Weight>(memory, edges));
-  // Zero if each edge between two vertices is there both ways, and but for one case in 2^64 only
-  // then.
+  // Zero if each edge between two vertices is there both ways, with one weight, and but for one
+  // case in 2^64 only then.
   std::atomic<std::uint64_t> sum{0};
   team.loop(vertices, 0, [&](std::size_t begin, std::size_t end) {
     std::uint64_t own_sum = 0;
@@ -67,22 +67,25 @@ EdgeList read_serialized(Team& team, const Memory& memory, const std::string& pa
                ", and there are only " + std::to_string(vertices) + " vertices");
         }
         const auto from = static_cast<Vertex>(v);
-        list.edges[edge] = {from, to};
-        const std::uint64_t pair = std::uint64_t{std::min(from, to)} << 32 | std::max(from, to);
-        if (from != to) own_sum += workloads::mixed(pair) * (from < to ? 1 : ~std::uint64_t{0});
-        if (!weighted) continue;
-        const auto weight = at<Weight>(bytes, offset + sizeof to);
+        const Weight weight = weighted ? at<Weight>(bytes, offset + sizeof to) : 1;
         if (weight < 1) {
           fail("the edge from " + std::to_string(v) + " to " + std::to_string(to) + " has weight " +
                std::to_string(weight) + ", which is less than 1");
         }
+        list.edges[edge] = {from, to};
         if (weights) (*list.weights)[edge] = weight;
+        if (from == to) continue;
+        const std::uint64_t pair = std::uint64_t{std::min(from, to)} << 32 | std::max(from, to);
+        const std::uint64_t mark =
+            workloads::mixed(workloads::mixed(pair) + static_cast<std::uint64_t>(weight));
+        own_sum += from < to ? mark : 0 - mark;
       }
     }
     sum.fetch_add(own_sum, std::memory_order_relaxed);  // read after the loop
   });
   if (vertices == 0 && edges != 0) fail("has edges without vertices");
-  if (directed == 0 && sum != 0) fail("claims to be undirected, and has an edge one way only");
+  if (directed == 0 && sum != 0)
+    fail("claims to be undirected, and an edge is not the same both ways");
   return list;
 }
 
