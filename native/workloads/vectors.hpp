@@ -1,8 +1,7 @@
 // Inner loops over vectors of floats, for the widest instructions that the CPU has.
 //
 // Each loop is written once, over vectors of 16 floats, and compiled for AVX-512, for AVX2 and for
-// any CPU. Sums are of several partial sums, so they differ from a
-// plain loop's in the last bits.
+// any CPU. Sums are of several partial sums, so they differ from a plain loop's in the last bits.
 //
 // Vectors begin at a multiple of 64 bytes and have a multiple of kLane elements: `padded`.
 #pragma once

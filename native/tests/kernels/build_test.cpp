@@ -134,7 +134,7 @@ TEST(LoopByEdges, MeetsEachVertexOnce) {
       const EdgeList list = kronecker_edges(team, memory, scale, 4, 1);
       const Graph graph = build_graph(team, memory, list, {});
       std::vector<std::atomic<int>> met(graph.vertices);
-      loop_by_edges(team, graph.out, 0, [&](Vertex first, Vertex last) {
+      loop_by_edges(team, graph.out, [&](Vertex first, Vertex last) {
         for (Vertex v = first; v < last; ++v) ++met[v];
       });
       EXPECT_TRUE(

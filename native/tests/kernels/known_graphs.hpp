@@ -71,10 +71,6 @@ void on_known_graphs(Test&& test) {
     graphs.emplace_back(known.name + ", directed", build(known, true));
   }
   for (const std::string& scheduler : schedulers()) {
-#ifdef __SANITIZE_THREAD__
-    // Their libraries are not instrumented, so it takes their joins for races.
-    if (scheduler == "openmp" || scheduler == "tbb") continue;
-#endif
     for (const int workers : {1, 2, 5}) {
       with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
         for (const auto& [name, graph] : graphs) {

@@ -27,10 +27,6 @@ inline Result run_workload(const Workload& workload, const std::string& schedule
 template <class Test>
 void on_all_teams(Test&& test) {
   for (const std::string& scheduler : schedulers()) {
-#ifdef __SANITIZE_THREAD__
-    // Their libraries are not instrumented, so it takes their joins for races.
-    if (scheduler == "openmp" || scheduler == "tbb") continue;
-#endif
     for (const int workers : {1, 2, 5}) test(scheduler, workers);
   }
 }

@@ -12,25 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/graphs.hpp"
 #include "teams/teams.hpp"
 #include "workload.hpp"
 
 namespace atl::kernels {
 namespace {
-
-// Those of this build. Under ThreadSanitizer without OpenMP and oneTBB: their libraries are not
-// built with it, so it does not see how they order their threads, and names races that are none.
-std::vector<std::string> names() {
-  std::vector<std::string> found;
-  std::string all = team_names() + ", ";
-  for (std::size_t comma; (comma = all.find(", ")) != all.npos; all.erase(0, comma + 2)) {
-    found.push_back(all.substr(0, comma));
-  }
-#ifdef __SANITIZE_THREAD__
-  std::erase_if(found, [](const std::string& name) { return name == "openmp" || name == "tbb"; });
-#endif
-  return found;
-}
 
 constexpr int kWorkers[] = {1, 2, 5};
 
@@ -138,7 +125,7 @@ TEST_P(KernelTeams, EachRankHasItsNode) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(, KernelTeams, testing::ValuesIn(names()), [](const auto& one) {
+INSTANTIATE_TEST_SUITE_P(, KernelTeams, testing::ValuesIn(schedulers()), [](const auto& one) {
   std::string name = one.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;

@@ -30,7 +30,7 @@ namespace atl::kernels {
 
 // The parent of the source is the source, of vertices that it does not reach kNone. Of the
 // neighbours that are one step nearer any may be the parent. `parents` has an element for each
-// vertex, whatever is in it.
+// vertex, whatever is in it. A directed graph must have incoming rows.
 void bfs(Team& team, const Memory& memory, const Graph& graph, Vertex source,
          std::span<Vertex> parents);
 

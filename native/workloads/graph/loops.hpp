@@ -15,11 +15,10 @@
 
 namespace atl::kernels {
 
-// Calls piece(first, last) on ranges of vertices that cover [0, vertices). `grain`: the least work
-// of a piece; 0: the scheduler's default. Two binary searches for each piece.
+// Calls piece(first, last) on ranges of vertices that cover [0, vertices). Two binary searches for
+// each piece.
 template <class Piece>
-void loop_by_edges(Team& team, const Array<std::uint64_t>& firsts, std::size_t grain,
-                   Piece&& piece) {
+void loop_by_edges(Team& team, const Array<std::uint64_t>& firsts, Piece&& piece) {
   const std::uint64_t* const first = firsts.data();
   const std::size_t vertices = firsts.size() - 1;
   // The vertices before `work`.
@@ -36,15 +35,15 @@ void loop_by_edges(Team& team, const Array<std::uint64_t>& firsts, std::size_t g
     }
     return static_cast<Vertex>(low);
   };
-  team.loop(first[vertices] + vertices, grain, [&](std::size_t begin, std::size_t end) {
+  team.loop(first[vertices] + vertices, 0, [&](std::size_t begin, std::size_t end) {
     const Vertex from = vertex_at(begin);
     const Vertex to = vertex_at(end);
     if (from < to) piece(from, to);
   });
 }
 template <class Piece>
-void loop_by_edges(Team& team, const Rows& rows, std::size_t grain, Piece&& piece) {
-  loop_by_edges(team, rows.first, grain, std::forward<Piece>(piece));
+void loop_by_edges(Team& team, const Rows& rows, Piece&& piece) {
+  loop_by_edges(team, rows.first, std::forward<Piece>(piece));
 }
 
 }  // namespace atl::kernels

@@ -68,7 +68,7 @@ class PageRank {
 
   double sweep() {
     std::atomic<double> change{0};
-    loop_by_edges(team_, in_.first, 0, [&](Vertex v, Vertex last) {
+    loop_by_edges(team_, in_.first, [&](Vertex v, Vertex last) {
       const float base = base_of(graph_);
       double sum = 0;
       for (; v < last; ++v) {

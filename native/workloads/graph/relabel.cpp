@@ -70,7 +70,7 @@ Renamed renamed(Team& team, const Memory& memory, const Rows& rows, const Order&
   for (std::size_t name = 0; name < vertices; ++name) {
     made.first[name + 1] = made.first[name] + rows.degree(order.old_of[name]);
   }
-  loop_by_edges(team, made.first, 0, [&](Vertex begin, Vertex end) {
+  loop_by_edges(team, made.first, [&](Vertex begin, Vertex end) {
     for (Vertex name = begin; name < end; ++name) {
       const auto row = rows.of(order.old_of[name]);
       Vertex* const out = made.to.data() + made.first[name];

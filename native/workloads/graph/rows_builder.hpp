@@ -32,8 +32,7 @@
 
 namespace atl::kernels::rows {
 
-inline constexpr int kBucketBits =
-    12;  // a line for each of 2^12 buckets stays in a core's L2 cache
+inline constexpr int kBucketBits = 12;  // a line of each stays in a core's L2 cache
 inline constexpr int kDigitBits = 11;
 inline constexpr std::size_t kFewEntries = 256;  // are sorted by comparison
 inline constexpr std::size_t kLine = 64;

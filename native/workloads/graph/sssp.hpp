@@ -4,11 +4,10 @@
 // the ideas of Chakaravarthy et al. ("Scalable Single Source Shortest Path Algorithms for Massively
 // Parallel Systems", IPDPS 2014), which leave out most relaxations:
 //
-//  - Distances are settled in windows of many buckets. Within a window an edge is relaxed only if
-//  it
-//    ends within; longer ones wait. Weights lie by themselves, so an edge that waits costs 4 bytes
-//    of reading in order, 16 of them an instruction (AVX-512, where there is), and no look at its
-//    end.
+//  - Distances are settled in windows of many buckets. Within a window an edge is relaxed only
+//    if it ends within; longer ones wait. Weights lie by themselves, so an edge that waits costs 4
+//    bytes of reading in order, 16 of them an instruction (AVX-512, where there is), and no look at
+//    its end.
 //  - When less than a third of the edges are at vertices beyond the window, each of these pulls its
 //    distance from its neighbours within, and the edges that wait are forgotten: on a Kronecker
 //    graph 9 in 10 of all. Only those of them that have a neighbour beyond, too, are expanded after

@@ -123,7 +123,7 @@ class Counter {
         marks_(static_cast<std::size_t>(team.workers())) {}
 
   std::uint64_t run() {
-    loop_by_edges(team_, lower_.out, 0, [&](Vertex first, Vertex last) {
+    loop_by_edges(team_, lower_.out, [&](Vertex first, Vertex last) {
       std::vector<BitWord>& marks = marks_[static_cast<std::size_t>(team_.rank())];
       marks.resize(words_below(lower_.vertices));
       std::uint64_t found = 0;
@@ -187,7 +187,7 @@ std::uint64_t count_triangles_again(Team& team, const Graph& graph) {
   });
   std::vector<std::vector<std::uint8_t>> marks(static_cast<std::size_t>(team.workers()));
   std::atomic<std::uint64_t> sum{0};
-  loop_by_edges(team, graph.out, 0, [&](Vertex first, Vertex last) {
+  loop_by_edges(team, graph.out, [&](Vertex first, Vertex last) {
     std::vector<std::uint8_t>& mine = marks[static_cast<std::size_t>(team.rank())];
     mine.resize(graph.vertices);
     std::uint64_t found = 0;
