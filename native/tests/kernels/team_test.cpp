@@ -145,6 +145,8 @@ TEST(KernelTeam, WhatASchedulerCannotDoIsRefused) {
   EXPECT_THROW((void)make_team({.scheduler = "cilk", .workers = 1, .approach = ""}), UsageFault);
   EXPECT_THROW((void)make_team({.scheduler = "os", .workers = 1, .approach = "static:1"}),
                UsageFault);
+  EXPECT_THROW((void)make_team({.scheduler = "atoll", .workers = 1, .approach = "near"}),
+               UsageFault);
 }
 
 }  // namespace

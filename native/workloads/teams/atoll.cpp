@@ -1,12 +1,15 @@
 // Atoll's runtime: parallel_for, all_do, and its own NodeMap.
 #include <set>
+#include <string>
 #include <vector>
 
 #include "atoll/runtime/all_do.hpp"
+#include "atoll/runtime/controller.hpp"
 #include "atoll/runtime/parallel.hpp"
 #include "atoll/runtime/runtime.hpp"
 #include "atoll/runtime/this_task.hpp"
 #include "teams/teams.hpp"
+#include "workload.hpp"
 
 namespace atl::kernels {
 namespace {
@@ -69,6 +72,13 @@ class AtollTeam final : public Team {
 }  // namespace
 
 std::unique_ptr<Team> atoll_team(const TeamOptions& options) {
+  if (!options.approach.empty()) {
+    try {
+      (void)approach_by_name(options.approach);
+    } catch (const RuntimeFault& fault) {
+      throw UsageFault("--approach: " + std::string(fault.what()));
+    }
+  }
   return std::make_unique<AtollTeam>(options, options.approach);
 }
 
