@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from atoll.bench.results import require_new
+from atoll.cli.measure import refuse_unwritable
 from atoll.cli.options import chiplets_option, machine_for, profile_option
 from atoll.cli.terminal import progress, show
 from atoll.errors import UsageError
@@ -172,6 +173,7 @@ def run_oltp(
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = output or state_dir("results") / f"{name}-{stamp}.json"
     require_new(path, resumes=False)
+    refuse_unwritable(str(path))
     host = LocalHost()
     with terminate_is_interrupt():
         with preparation() as tell:

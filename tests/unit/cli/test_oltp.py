@@ -75,6 +75,14 @@ def test_too_small_a_disk_is_said_before_anything_is_loaded(
     assert asked == [2 * 12_000_000 + (2 << 30)]
 
 
+def test_standard_output_is_no_results_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["oltp", "run", "tpcc", "--cores", "99999", "-o", "-"]) == 2
+    assert "--json prints on stdout" in capsys.readouterr().err
+
+
 def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: Capture) -> None:
     there = tmp_path / "x.json"
     there.write_text("{}")
