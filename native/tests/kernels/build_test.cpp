@@ -52,6 +52,7 @@ TEST(BuildGraph, KeepsWhatMapsKeep) {
   with_team("os", 2, [](Team& team, const Memory& memory) {
     for (const Vertex vertices : {1u, 2u, 3u, 100u, 4096u, 4097u, 70'000u, 5'000'000u}) {
       for (const std::size_t edges : {0, 1, 7, 1000, 50'000}) {
+        if (vertices > 1'000'000 && edges != 1000) continue;  // takes long
         for (const bool weights : {false, true}) {
           const EdgeList list = random_list(memory, vertices, edges, weights, vertices);
           const Graph both = build_graph(team, memory, list, {.weights = weights});
