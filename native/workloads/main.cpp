@@ -2,19 +2,16 @@
 // section 5) is judged, on Atoll's runtime and on others.
 //
 //   atoll-kernels gups --table-mib 256 --scheduler atoll --workers 2
-#include <sched.h>
-
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/available.hpp"
+#include "base/program.hpp"
 #include "concurrency.hpp"
 #include "options.hpp"
 #include "team.hpp"
@@ -22,17 +19,6 @@
 
 namespace atl::kernels {
 namespace {
-
-int cpus() {
-  constexpr int kMostCpus = 8192;
-  cpu_set_t* const set = CPU_ALLOC(kMostCpus);
-  int count = 1;
-  if (set != nullptr && sched_getaffinity(0, CPU_ALLOC_SIZE(kMostCpus), set) == 0) {
-    count = CPU_COUNT_S(CPU_ALLOC_SIZE(kMostCpus), set);
-  }
-  CPU_FREE(set);
-  return count;
-}
 
 void require_memory(const Workload& workload, std::uint64_t needed) {
   const std::uint64_t available = base::available_bytes();
@@ -103,23 +89,19 @@ std::string run(const Options& options) {
   return made.dump() + "\n";
 }
 
-// Throws std::system_error if the text cannot be written, such as on a full disk.
-int say(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    throw std::system_error(errno, std::generic_category(), "standard output");
+std::string text_for(const Options& options) {
+  switch (options.print) {
+    case Options::Print::kHelp: return help();
+    case Options::Print::kVersion: return "atoll-kernels " ATOLL_VERSION "\n";
+    case Options::Print::kDescription: return description() + "\n";
+    case Options::Print::kResult: break;
   }
-  return 0;
+  return run(options);
 }
 
 int serve(int argc, char** argv) {
-  const Options options = parse_options(argc, argv, cpus());
-  switch (options.print) {
-    case Options::Print::kHelp: return say(help());
-    case Options::Print::kVersion: return say("atoll-kernels " ATOLL_VERSION "\n");
-    case Options::Print::kDescription: return say(description() + "\n");
-    case Options::Print::kResult: break;
-  }
-  return say(run(options));
+  base::print(text_for(parse_options(argc, argv, base::allowed_cpus())));
+  return 0;
 }
 
 int failed(const char* why, int status) {

@@ -4,15 +4,12 @@
 //   atoll-exec -i all --malloc tbbmalloc -- atoll-workload w1 --threads 16
 //
 // Where its threads and memory go, and which malloc it has, is the business of atoll-exec.
-#include <sched.h>
-
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
-#include <system_error>
 
+#include "base/program.hpp"
 #include "options.hpp"
 #include "run.hpp"
 
@@ -61,30 +58,16 @@ Exit status: 0; 1 wrong answer; 2 wrong usage or too little memory; 5 another
 failure
 )";
 
-int cpus() {
-  // Also with more CPUs than a cpu_set_t has, the call needs a larger set only to succeed.
-  cpu_set_t* const set = CPU_ALLOC(kMostCpus);
-  int count = 1;
-  if (set != nullptr && sched_getaffinity(0, CPU_ALLOC_SIZE(kMostCpus), set) == 0) {
-    count = CPU_COUNT_S(CPU_ALLOC_SIZE(kMostCpus), set);
-  }
-  CPU_FREE(set);
-  return count;
-}
-
-// Throws std::system_error if the text cannot be written, such as on a full disk.
-int say(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    throw std::system_error(errno, std::generic_category(), "standard output");
+int serve(int argc, char** argv) {
+  const Options options = parse_options(argc, argv, base::allowed_cpus());
+  if (options.help) {
+    base::print(kHelp);
+  } else if (options.version) {
+    base::print("atoll-workload " ATOLL_VERSION "\n");
+  } else {
+    base::print(as_json(options, run(options)) + "\n");
   }
   return 0;
-}
-
-int serve(int argc, char** argv) {
-  const Options options = parse_options(argc, argv, cpus());
-  if (options.help) return say(kHelp);
-  if (options.version) return say("atoll-workload " ATOLL_VERSION "\n");
-  return say(as_json(options, run(options)) + "\n");
 }
 
 int failed(const char* why, int status) {

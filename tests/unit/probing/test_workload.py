@@ -19,6 +19,7 @@ from atoll.probing.workload import (
 )
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
+from tests.parts.kernels import kernel
 from tests.parts.machines import NodeShape, build
 
 RESULT = {
@@ -41,27 +42,6 @@ RESULT = {
     "migrations": None,
     "checked": True,
     "answer": {"rows": 2, "sums": [7]},
-}
-KERNEL = {
-    "format": "atoll/kernel",
-    "version": 1,
-    "workload": "bfs",
-    "scheduler": "atoll",
-    "approach": None,
-    "workers": 2,
-    "arrays": "partitioned",
-    "pages": "transparent",
-    "seed": 1,
-    "parameters": {"scale": "20"},
-    "make_s": 0.5,
-    "runs_s": [0.1],
-    "work": 32.0,
-    "unit": "edges",
-    "per_s": 320.0,
-    "traffic_bytes": None,
-    "peak_bytes": 9000,
-    "fills": None,
-    "figures": {"reached": 7},
 }
 
 
@@ -152,7 +132,7 @@ def test_a_kernel_is_started_in_the_same_way() -> None:
 
     def on_run(argv: Sequence[str]) -> Finished:
         started.append(argv)
-        return Finished(0, json.dumps(KERNEL), "")
+        return Finished(0, kernel(figures={"reached": 7}).model_dump_json(), "")
 
     found = run_kernel(FakeHost(on_run=on_run), ["bfs", "--runs", "1"], ("-l",))
     assert [*started[0]] == [
