@@ -1,0 +1,70 @@
+"""Programs whose operators run for long, each on threads that can be told apart: what such a
+program must offer so that `atoll operators` can profile it, place its operators and compare
+placements. The room `atoll.operators` uses only this, and names no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from atoll.host.api import Host
+from atoll.schema.operator_graph import OperatorGraph
+from atoll.schema.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorThread:
+    """A thread that runs nothing but these operators, or a worker of a runtime that does."""
+
+    operators: tuple[str, ...]  # ids of the graph
+    pid: int
+    tid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What one measured stretch gave."""
+
+    unit: str  # of the rates: 'records/s', 'interactions/s'
+    per_window: tuple[float, ...]  # rates over windows of 1 s, in order
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    backlog: bool = False  # work came in faster than it was done
+
+
+class Running(Protocol):
+    """A program that runs."""
+
+    def profile(self, seconds: float) -> OperatorGraph:
+        """Watches it for so long: its graph, with the activity of each operator."""
+        ...
+
+    def place(self, placement: Placement) -> None:
+        """Binds operators, and their memory where it can be, as the placement says."""
+        ...
+
+    def threads(self) -> Sequence[OperatorThread]:
+        """Its operators' threads as they are now."""
+        ...
+
+    def measure(self, seconds: float) -> Throughput: ...
+
+
+class Placeable(Protocol):
+    """A program that can be started; the context's end stops it, and all that it started."""
+
+    @property
+    def name(self) -> str: ...
+
+    def start(
+        self, host: Host, folder: Path, cpus: Sequence[int]
+    ) -> AbstractContextManager[Running]:
+        """Starts it on these CPUs; its files are in `folder`. Returns when it works at its rate.
+
+        Raises EngineError with the end of its log if it does not come up.
+        """
+        ...
