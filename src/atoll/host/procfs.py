@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_TICKS_PER_S = 100  # USER_HZ, a constant of the kernel's interface on x86-64 and aarch64
+
 
 @dataclass(frozen=True, slots=True)
 class Stat:
@@ -17,6 +19,10 @@ class Stat:
     last_cpu: int
     cpu_ticks: int  # user and system time
     reaped_ticks: int  # CPU time of children that it has waited for
+
+    @property
+    def cpu_s(self) -> float:
+        return self.cpu_ticks / _TICKS_PER_S
 
     @property
     def ended(self) -> bool:

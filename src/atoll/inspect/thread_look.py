@@ -19,7 +19,6 @@ from atoll.host.api import Host
 from atoll.host.procfs import parse_stat
 from atoll.schema.inspection import ThreadLook
 
-_TICKS_PER_S = 100  # USER_HZ, a constant of the kernel's interface on x86-64 and aarch64
 # A name has at most 15 bytes and so cannot forge any of these lines; `^` matches after '\n' only.
 _CPUS = re.compile(r"^Cpus_allowed_list:\t(.*)$", re.MULTILINE)
 _NODES = re.compile(r"^Mems_allowed_list:\t(.*)$", re.MULTILINE)
@@ -75,9 +74,7 @@ def parse_thread(tid: int, *, stat: str, status: str, sched: str) -> ThreadLook 
         cpus=_first(_CPUS, status),
         memory_nodes=_first(_NODES, status),
         last_cpu=values.last_cpu,
-        cpu_seconds=(
-            float(runtime_ms[1]) / 1000 if runtime_ms else values.cpu_ticks / _TICKS_PER_S
-        ),
+        cpu_seconds=float(runtime_ms[1]) / 1000 if runtime_ms else values.cpu_s,
         migrations=int(migrations[1]) if migrations else None,
     )
 
