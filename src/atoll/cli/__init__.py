@@ -47,6 +47,7 @@ COMMANDS = {
     "knobs": "Show the system-wide switches, and those that Atoll has set.",
     "workload": "Run a small known program, to see what a setting changes.",
     "oltp": "Measure transactions on few chiplets and on many.",
+    "operators": "Place long-lived operators on the fewest cores.",
     "engine": "List, install and remove engines.",
     "bench": "Compare policies block by block.",
     "simulate": "Show what a deployment does to the caches of another machine.",

@@ -24,6 +24,7 @@ SUBCOMMANDS = {
     "experiment": ("list", "show", "run", "report"),
     "workload": ("list", "run"),
     "oltp": ("run", "show"),
+    "operators": ("show",),
 }
 
 
