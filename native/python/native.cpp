@@ -64,6 +64,17 @@ Array<std::int32_t> page_nodes(int pid, const Addresses& addresses) {
   return give(std::move(nodes));
 }
 
+Array<std::int32_t> move_pages(int pid, const Addresses& addresses, int node) {
+  std::vector<std::int32_t> status(addresses.size());
+  try {
+    const nb::gil_scoped_release others_may_run;
+    atl::inspect::move_pages(pid, {addresses.data(), addresses.size()}, node, status);
+  } catch (const std::system_error& fault) {
+    raise(fault);
+  }
+  return give(std::move(status));
+}
+
 Array<std::uint8_t> huge_pages(int pid, const Addresses& addresses) {
   std::vector<std::uint8_t> huge(addresses.size());
   try {
@@ -98,6 +109,9 @@ NB_MODULE(_native, module) {
              "with a message of one line.");
   module.def("page_nodes", &page_nodes, nb::arg("pid"), nb::arg("addresses"),
              "Return each address's memory node, or a negative errno. Raise OSError.");
+  module.def("move_pages", &move_pages, nb::arg("pid"), nb::arg("addresses"), nb::arg("node"),
+             "Move pages that no other process maps to the node. Return as page_nodes. Raise "
+             "OSError.");
   module.def("huge_pages", &huge_pages, nb::arg("pid"), nb::arg("addresses"),
              "Return 1 for each address that a huge page maps, else 0. Raise OSError.");
   module.def("cached_nodes", &cached_nodes, nb::arg("path"), nb::arg("most_pages"),

@@ -23,6 +23,12 @@ def page_nodes(pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.in
     Nothing moves. Raises OSError: ESRCH, EPERM, EINVAL (no memory of its own), ENOSYS.
     """
 
+def move_pages(pid: int, addresses: npt.NDArray[np.uint64], node: int) -> npt.NDArray[np.int32]:
+    """Move the pages that no other process maps; where each is now, as `page_nodes`.
+
+    Raises OSError: as `page_nodes`, and ENODEV.
+    """
+
 def huge_pages(pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
     """1 for each address that a huge page maps. Raises OSError; ENOTTY before Linux 6.7."""
 

@@ -109,6 +109,13 @@ class FakeHost:
         found = [where.get(int(address), -errno.ENOENT) for address in addresses]
         return np.array(found, dtype=np.int32)
 
+    def move_pages(
+        self, pid: int, addresses: npt.NDArray[np.uint64], node: int
+    ) -> npt.NDArray[np.int32]:
+        where = self.pages.get(pid, {})
+        where |= {int(address): node for address in addresses if int(address) in where}
+        return self.page_nodes(pid, addresses)
+
     def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         return np.array([int(address) in self.huge for address in addresses], dtype=np.bool_)
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "descriptor.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 
 // One system call cannot be interrupted; 16 Ki pages take about a millisecond.
 constexpr std::size_t kBatch = 16'384;
+constexpr int kOwnPagesOnly = 2;  // MPOL_MF_MOVE of linux/mempolicy.h
 
 // struct pm_scan_arg of linux/fs.h, which Debian 12's headers do not have yet.
 struct ScanArgument {
@@ -57,6 +59,23 @@ void page_nodes(pid_t pid, std::span<const std::uint64_t> addresses,
     const std::size_t count = std::min(kBatch, addresses.size() - first);
     if (syscall(SYS_move_pages, pid, count, addresses.data() + first, nullptr, nodes.data() + first,
                 0) < 0) {
+      fail(errno, "move_pages");
+    }
+  }
+}
+
+void move_pages(pid_t pid, std::span<const std::uint64_t> addresses, int node,
+                std::span<std::int32_t> status) {
+  if (pid <= 0) fail(ESRCH, "move_pages");
+  const std::vector<int> targets(std::min(kBatch, addresses.size()), node);
+  // The kernel writes nothing for pages that it did not reach.
+  std::ranges::fill(status, -EBUSY);
+  for (std::size_t first = 0; first < addresses.size(); first += kBatch) {
+    const std::size_t count = std::min(kBatch, addresses.size() - first);
+    // A positive result counts pages that did not move; `status` has them.
+    if (syscall(SYS_move_pages, pid, count, addresses.data() + first, targets.data(),
+                status.data() + first, kOwnPagesOnly) < 0 &&
+        errno != ENOENT) {
       fail(errno, "move_pages");
     }
   }

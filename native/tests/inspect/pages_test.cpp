@@ -107,6 +107,24 @@ TEST(PageNodes, AnAddressWithoutMappingIsAFault) {
   EXPECT_LT(nodes[1], 0);
 }
 
+TEST(MovePages, LeavesPagesOnTheirNodeAndRefusesOneThatIsNotThere) {
+  const Memory memory(3 * kPageBytes);
+  memory.touch(0);
+  memory.touch(2 * kPageBytes);
+  std::vector<std::uint64_t> addresses;
+  for (std::uint64_t page = 0; page < 3; ++page)
+    addresses.push_back(memory.address(page * kPageBytes));
+  std::vector<std::int32_t> before(3), after(3);
+  atl::inspect::page_nodes(getpid(), addresses, before);
+  ASSERT_GE(before[0], 0);
+  atl::inspect::move_pages(getpid(), addresses, before[0], after);
+  EXPECT_EQ(after[0], before[0]);
+  EXPECT_LT(after[1], 0);
+  EXPECT_EQ(after[2], before[0]);
+  EXPECT_THROW(atl::inspect::move_pages(getpid(), addresses, 1023, after), std::system_error);
+  EXPECT_THROW(atl::inspect::move_pages(0, addresses, 0, after), std::system_error);
+}
+
 TEST(PageNodes, RefusesWhatIsNoProcess) {
   EXPECT_EQ(error_of(0), ESRCH);
   EXPECT_EQ(error_of(-1), ESRCH);

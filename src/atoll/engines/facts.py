@@ -54,6 +54,9 @@ class EngineFacts:
     # same boot; the folders (the run folder and the scratch folder) are still there.
     leftovers: Callable[[Sequence[Path]], None] | None = None
 
+    # atoll operators apply: why no thread belongs to one operator; empty: some may
+    shared_threads: str = ""
+
     # atoll demo: the policies to compare; empty: the demo leaves the engine out
     demo: tuple[str, ...] = ()
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from atoll.host.api import Host
 from atoll.schema.operator_graph import OperatorGraph
@@ -67,4 +67,14 @@ class Placeable(Protocol):
 
         Raises EngineError with the end of its log if it does not come up.
         """
+        ...
+
+
+@runtime_checkable
+class Attachable(Placeable, Protocol):
+    """A `Placeable` that can also be one that somebody else has started."""
+
+    def attach(self, host: Host, url: str) -> AbstractContextManager[Running]:
+        """The program at that URL; the context's end leaves it as it is. Its `measure` may raise
+        UsageError. Raises UsageError for a URL of another kind, EngineFailed."""
         ...

@@ -15,6 +15,7 @@ from typing import Any
 
 from atoll.engines.api import Engine
 from atoll.engines.facts import EngineFacts, facts_of
+from atoll.engines.placeable import Placeable
 from atoll.engines.rendered import RenderedEngine
 from atoll.errors import EngineFailed, UsageError
 from atoll.schema.plan import EngineTraits
@@ -35,6 +36,10 @@ _OWN = {
         "singlestore": ("atoll.engines.singlestore.engine", "SingleStoreEngine"),
         "greenplum": ("atoll.engines.greenplum.engine", "GreenplumEngine"),
     },
+}
+# Programs whose operators can be placed, see `atoll.engines.placeable`.
+_PLACEABLE = {
+    "postgresql": ("atoll.engines.postgresql.operators.backends", "PostgreSQLBackends"),
 }
 _MEMBERS = {
     GROUP: ("traits", "locate", "ports", "layout", "connect", "attach"),
@@ -62,6 +67,30 @@ def get_rendered(name: str) -> RenderedEngine | None:
         return None
     engine: RenderedEngine = _load(name, RENDERED)
     return engine
+
+
+def placeable_names() -> tuple[str, ...]:
+    return tuple(_PLACEABLE)
+
+
+def get_placeable(name: str) -> Placeable:
+    """The program of that name. Raises UsageError if there is none, with the reason if it is an
+    engine whose operators cannot be placed."""
+    if name not in _PLACEABLE:
+        known = f"operators can be placed of: {', '.join(_PLACEABLE)}"
+        if name not in names():
+            raise UsageError(f"program {name!r} is not known; {known}")
+        why = facts_of(get(name)).shared_threads or "its threads are not known"
+        raise UsageError(f"the operators of {name} cannot be placed: {why}; {known}")
+    module, kind = _PLACEABLE[name]
+    try:
+        made: Placeable = getattr(importlib.import_module(module), kind)()
+    except ImportError as fault:
+        raise EngineFailed(
+            f"{name}: the Python package {fault.name} is missing; install it with: "
+            f"pip install 'atoll[{name}]'"
+        ) from None
+    return made
 
 
 def _load(name: str, group: str) -> Any:

@@ -112,6 +112,13 @@ class Host(Protocol):
         """
         ...
 
+    def move_pages(
+        self, pid: int, addresses: npt.NDArray[np.uint64], node: int
+    ) -> npt.NDArray[np.int32]:
+        """Move the pages at these addresses to a node, except those that other processes map too.
+        Returns where each is now, as `page_nodes`. Raises OSError."""
+        ...
+
     def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Whether a huge page maps each address of the process now. Raises OSError, ENOTTY if
         the kernel cannot tell (before Linux 6.7)."""

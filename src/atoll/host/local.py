@@ -64,6 +64,11 @@ class LocalHost:
     def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
         return pages.page_nodes(pid, addresses)
 
+    def move_pages(
+        self, pid: int, addresses: npt.NDArray[np.uint64], node: int
+    ) -> npt.NDArray[np.int32]:
+        return pages.move_pages(pid, addresses, node)
+
     def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         return pages.huge_pages(pid, addresses)
 

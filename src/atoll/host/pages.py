@@ -23,6 +23,12 @@ def page_nodes(pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.in
     return _native.page_nodes(pid, addresses)
 
 
+def move_pages(pid: int, addresses: npt.NDArray[np.uint64], node: int) -> npt.NDArray[np.int32]:
+    from atoll import _native
+
+    return _native.move_pages(pid, addresses, node)
+
+
 def huge_pages(pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     from atoll import _native
 

@@ -57,6 +57,11 @@ class SnapshotHost:
     def page_nodes(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
         self._refuse(f"say where the pages of process {pid} are")
 
+    def move_pages(
+        self, pid: int, addresses: npt.NDArray[np.uint64], node: int
+    ) -> npt.NDArray[np.int32]:
+        self._refuse(f"move pages of process {pid}")
+
     def huge_pages(self, pid: int, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         self._refuse(f"say which pages of process {pid} are huge")
 

@@ -38,7 +38,11 @@ class DuckDBEngine:
 
     scheduler: Scheduler = "duckdb"
 
-    facts: ClassVar[EngineFacts] = EngineFacts(parts=(), demo=("wim", "wic"))
+    facts: ClassVar[EngineFacts] = EngineFacts(
+        parts=(),
+        demo=("wim", "wic"),
+        shared_threads="its threads take the tasks of all operators from one queue",
+    )
     schedulers: ClassVar[tuple[Scheduler, ...]] = ("duckdb", "atoll")
     traits: ClassVar[EngineTraits] = EngineTraits(
         name="duckdb",

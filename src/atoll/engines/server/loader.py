@@ -82,12 +82,12 @@ class Loader:
         def make(folder: Path) -> None:
             make_empty(empty, self.engine.settings.make_empty(home), environment(home), host)
             copy_tree(empty, str(folder))
-            with self._server(home, folder, self.settings, host) as (server, path):
+            with self.server(home, folder, self.settings, host) as (server, path):
                 fill(server, path)
                 server.end(self.stop)
             if self.settings_after:
                 after = {**self.settings, **self.settings_after}
-                with self._server(home, folder, after, host) as (server, _):
+                with self.server(home, folder, after, host) as (server, _):
                     server.end(self.stop)
             (folder / _LOG).unlink()
 
@@ -100,7 +100,7 @@ class Loader:
         )
 
     @contextlib.contextmanager
-    def _server(
+    def server(
         self, home: str, folder: Path, settings: Mapping[str, str], host: Host
     ) -> Iterator[tuple[Server, str]]:
         """A server on that data directory, and the path of its socket."""

@@ -8,6 +8,7 @@ from atoll.engines.facts import EngineFacts
 from atoll.install.catalog import MB, Java, Packages, Part
 
 FACTS = EngineFacts(
+    shared_threads="an executor's threads run the tasks of all stages in turn",
     parts=(
         Part(
             "openjdk-17",

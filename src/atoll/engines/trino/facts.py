@@ -35,6 +35,7 @@ def _notes(files: Mapping[str, str]) -> list[str]:
 
 
 TRINO_FACTS = EngineFacts(
+    shared_threads="its threads run the splits of all operators in turns of a second",
     notes=_notes,
     ports={"http": 8080, "https": 443},
     # In standard SQL, `group by` does not know the names of the select list.

@@ -1,0 +1,135 @@
+"""Binds the threads of operators to the CPUs of a placement, and moves their memory after them.
+
+Every thread of a unit gets a mask of its unit's one CPU, and no other thread is touched. A page
+that a bound thread touches first comes to its node. What was there before is moved, where it can be
+known whose it is: the private pages of a process all of whose operators run on one node. The rest
+stays: pages that processes share, and those of a process whose operators run on several nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from atoll.engines.placeable import OperatorThread
+from atoll.errors import NotPermitted, ProcessGone, UsageError
+from atoll.host.api import Host
+from atoll.inspect.mappings import kind_of, parse_maps
+from atoll.inspect.processes import GONE
+from atoll.schema.inspection import MappingKind
+from atoll.schema.placement import Placement
+from atoll.schema.text import first_of
+
+_OWN = (MappingKind.HEAP, MappingKind.STACK, MappingKind.ANONYMOUS)
+_PAGE_BYTES = 4096
+_MOST_PAGES = 1 << 18  # looked at in one go: 1 GiB
+
+
+def seats_of(
+    threads: Sequence[OperatorThread], placement: Placement
+) -> dict[OperatorThread, frozenset[int]]:
+    """The mask of each thread. Pure. The replicas of an operator go to its threads in turn.
+
+    Raises UsageError for an operator that the placement does not have, and for a thread whose
+    operators it has on different CPUs.
+    """
+    if not placement.units:
+        return dict.fromkeys(threads, frozenset(core.cpu for core in placement.cores))
+    cpus: dict[str, list[int]] = {}
+    for unit in sorted(placement.units, key=lambda unit: unit.replica):
+        for operator in unit.operators:
+            cpus.setdefault(operator, []).append(unit.cpu)
+    found: dict[OperatorThread, frozenset[int]] = {}
+    turns = Counter[tuple[str, ...]]()
+    unknown = {name for thread in threads for name in thread.operators} - cpus.keys()
+    if unknown:
+        raise UsageError(
+            f"the placement lacks {first_of(sorted(unknown), 3, ', ')}, which the program runs; "
+            "make a graph of the program as it is: atoll operators profile"
+        )
+    for thread in threads:
+        turn = turns[thread.operators]
+        turns[thread.operators] += 1
+        seats = {cpus[name][turn % len(cpus[name])] for name in thread.operators}
+        if len(seats) > 1:
+            raise UsageError(
+                f"thread {thread.tid} runs {' and '.join(thread.operators)}, which the placement "
+                "has on different CPUs; place them together"
+            )
+        found[thread] = frozenset(seats)
+    return found
+
+
+def nodes_of(
+    seats: Mapping[OperatorThread, frozenset[int]], placement: Placement
+) -> dict[int, frozenset[int]]:
+    """The nodes on which the operators of each process run. Pure."""
+    node_of = {core.cpu: core.node for core in placement.cores}
+    found: dict[int, frozenset[int]] = {}
+    for thread, cpus in seats.items():
+        nodes = frozenset(node_of[cpu] for cpu in cpus)
+        found[thread.pid] = found.get(thread.pid, frozenset()) | nodes
+    return found
+
+
+def bind(host: Host, threads: Sequence[OperatorThread], placement: Placement) -> None:
+    """Raises as `seats_of`, ProcessGone if a thread has ended, NotPermitted."""
+    seats = seats_of(threads, placement)
+    for thread, cpus in seats.items():
+        try:
+            host.set_affinity(thread.tid, cpus)
+        except ProcessLookupError:
+            raise ProcessGone(
+                f"thread {thread.tid} of {', '.join(thread.operators)} has ended; apply the "
+                "placement again"
+            ) from None
+        except OSError as fault:
+            raise NotPermitted(
+                f"thread {thread.tid} of {', '.join(thread.operators)} cannot be bound to CPU "
+                f"{min(cpus)} ({fault.strerror}); is the CPU in its cpuset, and are you its user?"
+            ) from None
+    if len({core.node for core in placement.cores}) == 1 and not _has_nodes(host):
+        return
+    for pid, nodes in nodes_of(seats, placement).items():
+        if len(nodes) == 1:
+            _move(host, pid, min(nodes))
+
+
+def _has_nodes(host: Host) -> bool:
+    """Whether there is another node from which pages could come."""
+    return host.exists("/sys/devices/system/node/node1")
+
+
+def own_pages(host: Host, pid: int) -> Sequence[np.ndarray[tuple[int], np.dtype[np.uint64]]]:
+    """The addresses at which a process may have pages of its own, in pieces of at most 1 GiB."""
+    try:
+        mappings = parse_maps(host.read_text(f"/proc/{pid}/maps"))
+    except GONE:
+        return []
+    return [
+        np.arange(
+            start, min(start + _MOST_PAGES * _PAGE_BYTES, each.end), _PAGE_BYTES, dtype=np.uint64
+        )
+        for each in mappings
+        if kind_of(each, {}) in _OWN
+        for start in range(each.start, each.end, _MOST_PAGES * _PAGE_BYTES)
+    ]
+
+
+def _move(host: Host, pid: int, node: int) -> None:
+    """What cannot be moved stays: `verify` counts it."""
+    for addresses in own_pages(host, pid):
+        try:
+            nodes = host.page_nodes(pid, addresses)
+            elsewhere = addresses[(nodes >= 0) & (nodes != node)]
+            if len(elsewhere):
+                host.move_pages(pid, elsewhere, node)
+        except GONE:
+            return
+        except OSError as fault:
+            raise NotPermitted(
+                f"the memory of process {pid} cannot be moved to node {node} ({fault.strerror}); "
+                "the threads are bound"
+            ) from None

@@ -1,0 +1,1 @@
+"""Statement kinds as long-lived operators: a backend, and a client, for each."""
