@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from atoll.cli import operators_apply
 from atoll.cli.terminal import show
 from atoll.store.operator_files import read_either
 
@@ -34,3 +35,7 @@ def show_file(file: str, as_json: bool) -> None:
     else:
         show(terminal.placement_table(found))
         print(terminal.placement_text(found))
+
+
+command.add_command(operators_apply.command)
+command.add_command(operators_apply.undo_command)

@@ -9,26 +9,8 @@ from hypothesis import strategies as st
 from atoll.engines.binding import bind, seats_of
 from atoll.engines.placeable import OperatorThread
 from atoll.errors import UsageError
-from atoll.schema.placement import PlacedCore, PlacedNode, PlacedUnit, Placement
 from tests.parts.fake_host import FakeHost
-
-
-def placement(cpu_of: dict[str, int], node_of: dict[int, int] | None = None) -> Placement:
-    cpus = sorted(set(cpu_of.values()))
-    nodes = node_of or dict.fromkeys(cpus, 0)
-    return Placement(
-        deployment="packed",
-        headroom=0.2,
-        units=tuple(
-            PlacedUnit(operators=(name,), cpu=cpu, duty=0.1, reason="r")
-            for name, cpu in cpu_of.items()
-        ),
-        cores=tuple(PlacedCore(cpu=cpu, chiplet=None, node=nodes[cpu], duty=0.1) for cpu in cpus),
-        nodes=tuple(
-            PlacedNode(node=node, cores=list(nodes.values()).count(node))
-            for node in sorted(set(nodes.values()))
-        ),
-    )
+from tests.parts.placed import placement
 
 
 @given(

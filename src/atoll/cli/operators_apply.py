@@ -1,0 +1,118 @@
+"""`atoll operators apply` and `undo`: place the operators of a program that runs, and restore."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from atoll.errors import CheckFailed, UsageError
+from atoll.host.local import LocalHost
+from atoll.schema.placement import Placement
+from atoll.schema.size import percent
+from atoll.schema.text import plural
+from atoll.store.files import write_atomic
+from atoll.store.operator_files import read_placement
+
+
+@click.command(
+    "apply",
+    epilog="Examples: atoll operators apply packed.json --url http://localhost:8081; "
+    "atoll operators undo",
+)
+@click.argument("file", metavar="PLACEMENT")
+@click.option("--url", metavar="URL", help="Where the program listens.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="For an engine whose operators cannot be placed: write a plan with that many cores.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was found afterwards as JSON.")
+def command(file: str, url: str | None, output: str | None, as_json: bool) -> None:
+    """Bind the operators of a running program as the file PLACEMENT says.
+
+    Every thread of an operator gets the one CPU of its unit, and a process all of whose operators
+    are on one node gets its own pages there. Atoll moves no other thread. It saves each old mask
+    first, so 'atoll operators undo' restores it. Then it checks every thread, and the exit code is
+    1 if one is not where it should be. It is 2 for an engine whose operators cannot be placed; then
+    the command says how many cores they need, and -o plans a deployment of that size.
+    """
+    from atoll.engines import registry
+    from atoll.engines.placeable import Attachable
+    from atoll.operators.apply import apply
+
+    placement = read_placement(file)
+    if not placement.engine:
+        raise UsageError(f"{file}: does not name the program that it is for (its field 'engine')")
+    if placement.engine not in registry.placeable_names():
+        _answer(placement, output)
+    elif output is not None:
+        raise UsageError(f"-o is for engines that can only be given a size, not {placement.engine}")
+    program = registry.get_placeable(placement.engine)
+    if not isinstance(program, Attachable):
+        raise UsageError(
+            f"{placement.engine} cannot be placed from outside while it runs; "
+            f"see: atoll operators compare {placement.engine}"
+        )
+    if url is None:
+        raise UsageError(f"say with --url where {placement.engine} listens")
+    host = LocalHost()
+    with program.attach(host, url) as running:
+        found = apply(host, running, placement)
+    if as_json:
+        print(json.dumps(asdict(found), indent=1))
+    else:
+        print(
+            f"{plural(found.threads, 'thread')} bound to {plural(len(placement.cores), 'CPU')}"
+            + (f"; {plural(found.idle, 'thread')} has not run since" if found.idle else "")
+        )
+        if found.local is not None:
+            print(f"memory: {percent(found.local)} of the operators' own pages are on their node")
+        for fault in found.faults:
+            print(fault)
+    if found.faults:
+        raise CheckFailed(f"operators not where the placement has them: {len(found.faults)}")
+
+
+@click.command("undo", epilog="Example: atoll operators undo")
+def undo_command() -> None:
+    """Give every thread that 'apply' has bound the CPUs that it had before.
+
+    Memory stays where it is.
+    """
+    from atoll.operators.apply import undo
+
+    restored, ended = undo(LocalHost())
+    print(
+        f"{plural(restored, 'thread')} restored"
+        + (f"; {plural(ended, 'thread')} ended meanwhile" if ended else "")
+        if restored or ended
+        else "nothing to undo"
+    )
+
+
+def _answer(placement: Placement, output: str | None) -> None:
+    """How many cores the operators need, and a deployment of that size."""
+    from atoll.engines import registry
+
+    cores = len(placement.cores)
+    operators = sum(len(unit.operators) for unit in placement.units)
+    least = f"; fewer than {placement.bound.cores} cannot do" if placement.bound else ""
+    print(
+        f"{plural(operators, 'operator')} of {placement.engine} need {plural(cores, 'core')}{least}"
+    )
+    if placement.engine not in registry.names():
+        return
+    if output is None:
+        print("for a deployment of that size, add -o plan.json")
+        return
+    from atoll.cli.options import machine_for
+    from atoll.plan import make_plan
+    from atoll.schema.policy import Policy
+
+    traits = registry.get(placement.engine).traits
+    plan = make_plan(machine_for(), traits, Policy.WIM, cores=cores)
+    write_atomic(output, plan.model_dump_json(indent=2) + "\n")
+    print(f"a deployment of that size: atoll up {output}")

@@ -1,0 +1,110 @@
+"""Places the operators of a program that runs, all or none, so that it can be undone.
+
+The mask of each thread is on disk before the thread is bound. Memory that was moved stays: it was
+nowhere in particular before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from atoll.engines.placeable import OperatorThread, Running
+from atoll.errors import NotPermitted, UsageError
+from atoll.host.api import Host
+from atoll.host.procfs import parse_stat
+from atoll.inspect.processes import GONE
+from atoll.operators.verify import Verified, verify
+from atoll.schema.base import parse
+from atoll.schema.cpulist import format_cpulist, parse_cpulist
+from atoll.schema.masks import SavedMask, SavedMasks
+from atoll.schema.placement import Placement
+from atoll.store.files import write_atomic
+from atoll.store.locks import locked
+from atoll.store.paths import state_dir
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def apply(host: Host, running: Running, placement: Placement) -> Verified:
+    """Raises UsageError if the program has no operators or the placement lacks one, and what
+    `place` raises; then every thread has its mask from before."""
+    threads = running.threads()
+    if not threads:
+        raise UsageError("the program has no operators now; start its work first")
+    with _saved() as path:
+        before = _read(host, path)
+        kept = {(one.tid, one.start_ticks): one for one in before.threads}
+        now = [one for one in (_mask(host, thread) for thread in threads) if one is not None]
+        kept = {(one.tid, one.start_ticks): one for one in now} | kept
+        after = before.model_copy(update={"threads": tuple(kept.values())})
+        write_atomic(path, after.model_dump_json(indent=1) + "\n")
+        try:
+            running.place(placement)
+        except BaseException:
+            _restore(host, now)
+            write_atomic(path, before.model_dump_json(indent=1) + "\n")
+            raise
+    return verify(host, running.threads(), placement)
+
+
+def undo(host: Host) -> tuple[int, int]:
+    """Restore every mask that was saved. Returns how many threads have theirs again, and how many
+    have ended. Raises NotPermitted; then the masks are still on disk."""
+    with _saved() as path:
+        saved = _read(host, path).threads
+        restored = _restore(host, saved)
+        path.unlink(missing_ok=True)
+    return restored, len(saved) - restored
+
+
+@contextmanager
+def _saved() -> Iterator[Path]:
+    folder = state_dir("operators")
+    with locked(folder / ".lock"):
+        yield folder / "masks.json"
+
+
+def _read(host: Host, path: Path) -> SavedMasks:
+    """Without what an earlier boot left. Raises UsageError."""
+    boot_id = host.read_text(_BOOT_ID).strip()
+    try:
+        found = parse(SavedMasks, path.read_text("utf-8"), where=str(path), error=UsageError)
+    except FileNotFoundError:
+        return SavedMasks(boot_id=boot_id)
+    return found if found.boot_id == boot_id else SavedMasks(boot_id=boot_id)
+
+
+def _mask(host: Host, thread: OperatorThread) -> SavedMask | None:
+    """None if it has ended."""
+    try:
+        stat = parse_stat(host.read_text(f"/proc/{thread.pid}/task/{thread.tid}/stat"))
+        cpus = host.affinity(thread.tid)
+    except GONE:
+        return None
+    return SavedMask(
+        pid=thread.pid,
+        tid=thread.tid,
+        start_ticks=stat.start_ticks,
+        cpus=format_cpulist(cpus),
+    )
+
+
+def _restore(host: Host, masks: Sequence[SavedMask]) -> int:
+    """How many of these threads still run, and have their mask again."""
+    restored = 0
+    for one in masks:
+        try:
+            stat = parse_stat(host.read_text(f"/proc/{one.pid}/task/{one.tid}/stat"))
+            if stat.start_ticks != one.start_ticks:
+                continue
+            host.set_affinity(one.tid, frozenset(parse_cpulist(one.cpus)))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except OSError as fault:
+            raise NotPermitted(
+                f"thread {one.tid} cannot get its CPUs {one.cpus} again ({fault.strerror})"
+            ) from None
+        restored += 1
+    return restored

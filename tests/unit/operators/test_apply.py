@@ -1,0 +1,117 @@
+"""A running program is placed, checked and restored; all of its threads or none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from atoll.errors import ProcessGone, UsageError
+from atoll.operators.apply import apply, undo
+from atoll.operators.verify import verify
+from atoll.store.paths import state_dir
+from tests.parts.placed import PID, Program, ProgramHost, placement
+
+EVERYWHERE = frozenset(range(8))
+
+
+def test_threads_are_bound_checked_and_restored() -> None:
+    host = ProgramHost(["a", "b", "c"])
+    found = apply(host, Program(host), placement({"a": 2, "b": 2, "c": 5}))
+    assert (found.threads, found.idle, found.faults) == (3, 0, ())
+    assert [host.masks[PID + k] for k in (1, 2, 3)] == [{2}, {2}, {5}]
+    assert undo(host) == (3, 0)
+    assert [host.masks[PID + k] for k in (1, 2, 3)] == [EVERYWHERE] * 3
+    assert undo(host) == (0, 0)
+
+
+def test_the_masks_from_before_the_first_time_are_restored() -> None:
+    host = ProgramHost(["a"])
+    apply(host, Program(host), placement({"a": 2}))
+    apply(host, Program(host), placement({"a": 3}))
+    assert undo(host) == (1, 0)
+    assert host.masks[PID + 1] == EVERYWHERE
+
+
+def test_masks_are_on_disk_before_a_thread_is_bound() -> None:
+    host = ProgramHost(["a"])
+    seen = []
+
+    class Looks(Program):
+        def place(self, _: object) -> None:
+            seen.append(json.loads((state_dir("operators") / "masks.json").read_text()))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        apply(host, Looks(host), placement({"a": 2}))
+    assert [one["cpus"] for one in seen[0]["threads"]] == ["0-7"]
+    assert undo(host) == (0, 0)
+
+
+def test_if_one_thread_cannot_be_bound_all_have_their_old_masks() -> None:
+    host = ProgramHost(["a", "b"])
+    program = Program(host)
+    threads = program.threads()
+    program.threads = lambda: threads  # type: ignore[method-assign]  # as it was a moment ago
+    host.end_thread(PID + 2)
+    with pytest.raises(ProcessGone):
+        apply(host, program, placement({"a": 2, "b": 3}))
+    assert host.masks[PID + 1] == EVERYWHERE
+
+
+def test_a_program_without_operators_is_refused() -> None:
+    host = ProgramHost([])
+    with pytest.raises(UsageError):
+        apply(host, Program(host), placement({"a": 2}))
+
+
+def test_masks_of_an_earlier_boot_are_dropped() -> None:
+    host = ProgramHost(["a"])
+    apply(host, Program(host), placement({"a": 2}))
+    host.files["/proc/sys/kernel/random/boot_id"] = "next\n"
+    assert undo(host) == (0, 0)
+    assert host.masks[PID + 1] == {2}
+
+
+def test_a_thread_that_ended_or_whose_id_was_given_again_is_left_alone() -> None:
+    host = ProgramHost(["a", "b"])
+    apply(host, Program(host), placement({"a": 2, "b": 3}))
+    host.end_thread(PID + 1)
+    path = f"/proc/{PID}/task/{PID + 2}/stat"
+    host.files[path] = host.files[path].replace(str((PID + 2) * 10), "77")
+    assert undo(host) == (0, 2)
+    assert host.masks[PID + 2] == {3}
+
+
+def test_verify_finds_what_is_out_of_place() -> None:
+    host = ProgramHost(["a", "b", "c"])
+    program, plan = Program(host), placement({"a": 2, "b": 3, "c": 4, "d": 4})
+    program.place(plan)
+    host.set_affinity(PID + 1, frozenset({2, 3}))
+    path = f"/proc/{PID}/task/{PID + 2}/stat"
+    host.files[path] = host.files[path].replace(" 3 0 0\n", " 6 0 0\n")
+    found = verify(host, program.threads(), plan, wait_s=1)
+    assert found.threads == 3
+    assert found.idle == 1  # b has not run since, as far as one can see
+    assert [fault.split(":")[0] for fault in found.faults] == ["a", "d"]
+
+
+def test_verify_waits_for_a_thread_that_sleeps() -> None:
+    host = ProgramHost(["a"])
+    program = Program(host)
+    host.asleep = {PID + 1}
+    program.place(placement({"a": 2}))
+    found = verify(host, program.threads(), placement({"a": 2}), wait_s=1)
+    assert (found.idle, found.faults) == (1, ())
+
+
+def test_verify_counts_pages_of_a_process_on_one_node() -> None:
+    host = ProgramHost(["a"])
+    program = Program(host)
+    host.files[f"/proc/{PID}/maps"] = "10000-14000 rw-p 00000000 00:00 0 [heap]\n"
+    host.pages[PID] = {0x10000: 1, 0x11000: 1, 0x12000: 1, 0x13000: 0}
+    plan = placement({"a": 2}, {2: 1})
+    program.place(plan)
+    found = verify(host, program.threads(), plan)
+    assert found.local == 0.75
+    assert len(found.faults) == 1
