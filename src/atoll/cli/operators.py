@@ -2,20 +2,92 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, get_args
+
 import click
 
 from atoll.cli import operators_apply
+from atoll.cli.options import FiniteRange, machine_for, machine_option, profile_option
 from atoll.cli.terminal import show
-from atoll.store.operator_files import read_either
+from atoll.schema.machine import Machine
+from atoll.schema.placement import Deployment
+from atoll.store.operator_files import read_either, read_graph
+
+if TYPE_CHECKING:
+    from atoll.schema.profile import Profile
 
 
-@click.group(epilog="Example: atoll operators show graph.json")
+@click.group(epilog="Example: atoll operators plan graph.json")
 def command() -> None:
     """Find how few cores the operators of a plan need, and place them there.
 
     Operators are parts of a program that run for as long as it does: those of a stream, of a plan
     that many queries share, of a pipeline.
     """
+
+
+@command.command(
+    "plan",
+    epilog="Examples: atoll operators plan graph.json; atoll operators plan graph.json --machine "
+    "node7.xml --headroom 0.3 -o placement.json",
+)
+@click.argument("graph", metavar="GRAPH")
+@click.option(
+    "--headroom",
+    type=FiniteRange(min=0, max=0.9),
+    metavar="SHARE",
+    default=0.2,
+    show_default=True,
+    help="The part of each core to leave free.",
+)
+@click.option(
+    "--deployment",
+    type=click.Choice(get_args(Deployment)),
+    default="packed",
+    show_default=True,
+    help="The fewest cores; a core for each operator; or no binding.",
+)
+@machine_option
+@profile_option
+@click.option("-o", "--output", metavar="FILE", help="Write the placement to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the placement as JSON.")
+def plan(
+    graph: str,
+    headroom: float,
+    deployment: Deployment,
+    source: str | None,
+    profile: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Find the fewest cores and nodes for the operators in GRAPH.
+
+    GRAPH is a file of the format atoll/operators. Prints each core with its operators, the fewest
+    cores that any placement needs, and what the figures leave open.
+    """
+    from atoll.operators.place import place
+    from atoll.report.terminal import operators as terminal
+    from atoll.store.files import write_atomic
+
+    machine = machine_for(source, profile=profile)
+    measured = _profile(machine, profile, here=source is None)
+    placement = place(read_graph(graph), machine, measured, headroom, deployment)
+    if output is not None:
+        write_atomic(output, placement.model_dump_json(indent=1) + "\n")
+    if as_json:
+        print(placement.model_dump_json(indent=1))
+        return
+    show(terminal.placement_table(placement))
+    print(terminal.placement_text(placement))
+
+
+def _profile(machine: Machine, path: str | None, *, here: bool) -> Profile | None:
+    """The one that the user named, else the newest of this machine. Raises UsageError."""
+    from atoll.probing.profiles import find, read
+
+    if path is not None:
+        return read(path)
+    return find(machine) if here else None
 
 
 @command.command("show", epilog="Example: atoll operators show graph.json")

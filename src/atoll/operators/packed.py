@@ -1,0 +1,256 @@
+"""The deployment `packed`: the phases of query-plan-deployment-poster, one after the other. Pure.
+
+In this order: a placement is possible, has few cores, few nodes, and few bytes over distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import NamedTuple
+
+from atoll.errors import UsageError
+from atoll.operators.assignment import Traffic
+from atoll.operators.cores import Item, pack
+from atoll.operators.mapping import map_cores
+from atoll.operators.nodes import Load, Room
+from atoll.operators.nodes import fewest as fewest_nodes
+from atoll.operators.reasons import bottlenecks, doubts, reason
+from atoll.operators.room import Node, Place
+from atoll.operators.units import SCALE, Operators, Unit
+from atoll.schema.placement import Bound, PlacedUnit
+from atoll.schema.size import gib, percent
+from atoll.schema.text import plural
+
+_ROUND = SCALE // 100_000  # rounded duties must not cost a core
+
+
+class _Cores(NamedTuple):
+    units: list[Unit]
+    of: list[list[int]]  # of each core its units
+    fewest: int  # with fewer cores it cannot be done
+
+
+class Packed(NamedTuple):
+    units: list[PlacedUnit]
+    bound: Bound
+    warnings: list[str]
+
+
+def packed(operators: Operators, room: Place, headroom: float) -> Packed:
+    """Raises UsageError if an operator's activity is missing or the machine is too small."""
+    operators.require_activity()
+    _require_nodes(operators, room)
+    capacity = round((1 - headroom) * SCALE) + _ROUND
+    cores = _fewest_cores(operators, capacity, room)
+    needs = [_load(operators, [cores.units[one] for one in core], room) for core in cores.of]
+    _require_cores(cores, needs, room, headroom)
+    traffic = _between_cores(operators, cores)
+    mapped = map_cores(
+        needs,
+        [node.room for node in room.nodes],
+        traffic,
+        room.weights,
+        room.distances,
+        [node.merit for node in room.nodes],
+    )
+    warnings = [*doubts(operators, room), *bottlenecks(operators, cores.units, headroom)]
+    if not mapped.holds:
+        warnings.append(
+            f"the operators move {sum(one.memory_gbs for one in needs):.1f} GB/s, more than the "
+            "nodes may be used for: memory is the bottleneck, and the cores are spread over nodes"
+        )
+    if mapped.subset and mapped.subset.most > mapped.subset.weight:
+        share = percent(mapped.subset.weight / mapped.subset.most)
+        warnings.append(
+            "there are too many sets of nodes to try all: the links in the chosen one have at "
+            f"least {share} of the best one's bandwidth"
+        )
+    cpus = [0] * len(cores.of)
+    for at, node in enumerate(room.nodes):
+        inside = [core for core, place in enumerate(mapped.places) if place == at]
+        if inside and not _give_cpus(cpus, inside, node, needs, traffic):
+            size = sum(needs[core].cache_bytes for core in inside)
+            warnings.append(
+                f"what operators use again and again on node {node.os_index}, {gib(int(size))}, is "
+                "more than its L3"
+            )
+    units = _placed(operators, cores, cpus, headroom)
+    return Packed(units, _bound(operators, cores, room, headroom), warnings)
+
+
+# ---- Cores ----------------------------------------------------------------------------------
+
+
+def _fewest_cores(operators: Operators, capacity: int, room: Place) -> _Cores:
+    """Chains are packed as one. If their operators alone need fewer cores, chains are cut."""
+    single = operators.units([[one] for one in range(len(operators.all))], capacity)
+    whole = operators.units(operators.chains(capacity), capacity)
+    best = _pack(operators, whole, capacity, room)
+    if len(whole) == len(single):
+        return best
+    cut = _pack(operators, single, capacity, room)
+    if len(cut.of) >= len(best.of):
+        return best._replace(fewest=cut.fewest)
+    return _joined(operators, cut, capacity)
+
+
+def _pack(operators: Operators, units: list[Unit], capacity: int, room: Place) -> _Cores:
+    alone = [at for at, unit in enumerate(units) if unit.size > capacity]
+    rest = [at for at, unit in enumerate(units) if unit.size <= capacity]
+    cores_of = {node.os_index: node.cores for node in room.nodes}
+    for at in alone:
+        node = operators.node_of(units[at])
+        if node is not None:
+            cores_of[node] -= 1
+    position = {unit: at for at, unit in enumerate(rest)}
+    near: list[list[tuple[float, int]]] = [[] for _ in rest]
+    for (a, b), carried in operators.traffic(units).items():
+        if a in position and b in position:
+            near[position[a]].append((-carried, position[b]))
+            near[position[b]].append((-carried, position[a]))
+    found = pack(
+        [Item(units[at].size, operators.node_of(units[at])) for at in rest],
+        capacity,
+        cores_of,
+        [[other for _, other in sorted(one)] for one in near],
+    )
+    cores = [[at] for at in alone] + [[rest[at] for at in core] for core in found.cores]
+    return _Cores(units, cores, len(alone) + found.fewest)
+
+
+def _joined(operators: Operators, cores: _Cores, capacity: int) -> _Cores:
+    """Single operators on the same core as the units that they can be."""
+    core_of = {
+        (unit.operators[0], unit.replica): at
+        for at, core in enumerate(cores.of)
+        for unit in (cores.units[one] for one in core)
+    }
+    divided = {unit.operators[0] for unit in cores.units if unit.replicas > 1}
+    chains = operators.chains(
+        capacity,
+        lambda giver, taker: (
+            not {giver, taker} & divided and core_of[giver, 0] == core_of[taker, 0]
+        ),
+    )
+    units = operators.units(chains, capacity)
+    of: list[list[int]] = [[] for _ in cores.of]
+    for at, unit in enumerate(units):
+        of[core_of[unit.operators[0], unit.replica]].append(at)
+    return _Cores(units, of, cores.fewest)
+
+
+def _require_nodes(operators: Operators, room: Place) -> None:
+    here = {node.os_index for node in room.nodes}
+    for one in operators.all:
+        if one.node is not None and one.node not in here:
+            raise UsageError(
+                f"operator {one.id} must be on node {one.node}, of which no core may be used here"
+            )
+
+
+def _require_cores(cores: _Cores, needs: Sequence[Load], room: Place, headroom: float) -> None:
+    missing = len(cores.of) - len(room.cpus)
+    if missing > 0:
+        least = "" if cores.fewest == len(cores.of) else "about "
+        raise UsageError(
+            f"the operators need {least}{plural(len(cores.of), 'core')} with "
+            f"{percent(headroom)} of each free, and only {len(room.cpus)} may be used here: "
+            f"{missing} are missing"
+        )
+    for at, node in enumerate(room.nodes):
+        fixed = sum(need.place == at for need in needs)
+        if fixed > node.cores:
+            raise UsageError(
+                f"operators whose data is on node {node.os_index} need {plural(fixed, 'core')} "
+                f"there, and only {node.cores} may be used: {fixed - node.cores} are missing"
+            )
+
+
+def _load(operators: Operators, units: Sequence[Unit], room: Place) -> Load:
+    nodes = [node.os_index for node in room.nodes]
+    fixed = {operators.node_of(unit) for unit in units} - {None}
+    return Load(
+        sum(operators.memory_gbs(unit) or 0 for unit in units),
+        sum(operators.cache_bytes(unit) for unit in units),
+        next((nodes.index(node) for node in fixed if node is not None), None),
+    )
+
+
+def _between_cores(operators: Operators, cores: _Cores) -> Traffic:
+    core_of = {unit: at for at, core in enumerate(cores.of) for unit in core}
+    found: dict[tuple[int, int], float] = {}
+    for (a, b), carried in operators.traffic(cores.units).items():
+        one, other = sorted((core_of[a], core_of[b]))
+        if one != other:
+            found[one, other] = found.get((one, other), 0) + carried
+    return found
+
+
+# ---- Inside a node --------------------------------------------------------------------------
+
+
+def _give_cpus(
+    cpus: list[int], inside: list[int], node: Node, needs: Sequence[Load], traffic: Traffic
+) -> bool:
+    """Sets the CPUs of these cores: the fewest chiplets whose L3s hold what the cores use again and
+    again. False: no chiplets do."""
+    rank = {core: at for at, core in enumerate(inside)}
+    between = {
+        (rank[a], rank[b]): carried
+        for (a, b), carried in traffic.items()
+        if a in rank and b in rank
+    }
+    chiplets = range(len(node.chiplets))
+    apart = [[float(a != b) for b in chiplets] for a in chiplets]
+    mapped = map_cores(
+        [Load(cache_bytes=needs[core].cache_bytes) for core in inside],
+        [Room(len(one.cpus), cache_bytes=one.l3_bytes) for one in node.chiplets],
+        between,
+        apart,
+        apart,
+        [one.l3_bytes if one.l3_bytes < inf else 0 for one in node.chiplets],
+    )
+    free = [list(one.cpus) for one in node.chiplets]
+    for core, place in zip(inside, mapped.places, strict=True):
+        cpus[core] = free[place].pop(0)
+    return mapped.holds
+
+
+# ---- The result -----------------------------------------------------------------------------
+
+
+def _placed(
+    operators: Operators, cores: _Cores, cpus: Sequence[int], headroom: float
+) -> list[PlacedUnit]:
+    traffic = operators.traffic(cores.units)
+    near: list[dict[int, float]] = [{} for _ in cores.units]
+    for (a, b), carried in traffic.items():
+        near[a][b] = near[b][a] = carried
+    return [
+        PlacedUnit(
+            operators=tuple(operators.all[one].id for one in unit.operators),
+            replica=unit.replica,
+            replicas=unit.replicas,
+            cpu=cpu,
+            duty=operators.duty(unit),
+            peak=operators.peak(unit),
+            memory_gbs=operators.memory_gbs(unit),
+            reason=reason(operators, cores.units, at, core, near[at], headroom),
+        )
+        for core, cpu in zip(cores.of, cpus, strict=True)
+        for at in core
+        for unit in (cores.units[at],)
+    ]
+
+
+def _bound(operators: Operators, cores: _Cores, room: Place, headroom: float) -> Bound:
+    fixed = {one.node for one in operators.all} - {None}
+    memory_gbs = sum(operators.memory_gbs(unit) or 0 for unit in cores.units)
+    nodes = fewest_nodes([node.room for node in room.nodes], cores.fewest, memory_gbs, 0)
+    total = sum(operators.duty(unit) for unit in cores.units)
+    return Bound(
+        cores=cores.fewest,
+        nodes=max(nodes, len(fixed)),
+        reason=f"{total:.2f} cores busy, with {percent(headroom)} of each core free",
+    )

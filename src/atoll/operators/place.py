@@ -1,0 +1,143 @@
+"""Operators on the fewest cores and nodes: all phases of query-plan-deployment-poster. Pure.
+
+In this order: a placement is possible, has few cores, few nodes, and few bytes over distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+from atoll.errors import UsageError
+from atoll.operators.packed import packed
+from atoll.operators.room import Place, place_of
+from atoll.operators.units import Operators
+from atoll.schema.machine import Machine
+from atoll.schema.operator_graph import Known, OperatorGraph
+from atoll.schema.placement import (
+    Bound,
+    Deployment,
+    PlacedCore,
+    PlacedNode,
+    PlacedUnit,
+    Placement,
+)
+from atoll.schema.profile import Profile
+from atoll.schema.text import plural
+
+HEADROOM = 0.2
+
+
+def place(
+    graph: OperatorGraph,
+    machine: Machine,
+    profile: Profile | None = None,
+    headroom: float = HEADROOM,
+    deployment: Deployment = "packed",
+) -> Placement:
+    """Which CPU runs which operators.
+
+    packed: on the fewest cores and nodes, `headroom` of each core free. per-core: each operator on
+    a core of its own. os: none is bound. Raises UsageError for operators in a circle, for a machine
+    that is too small, and if the packed deployment lacks an operator's activity.
+    """
+    operators = Operators(graph)
+    room = place_of(machine, profile)
+    if deployment == "packed":
+        units, bound, warnings = packed(operators, room, headroom)
+        return _whole(graph, room, deployment, units, headroom, bound, warnings)
+    if deployment == "os":
+        return _whole(graph, room, deployment, [])
+    return _whole(graph, room, deployment, _one_each(graph, room))
+
+
+def _one_each(graph: OperatorGraph, room: Place) -> list[PlacedUnit]:
+    """In the graph's order on the cores in the machine's order."""
+    missing = len(graph.operators) - len(room.cpus)
+    if missing > 0:
+        raise UsageError(
+            f"an operator per core needs {plural(len(graph.operators), 'core')}, and only "
+            f"{len(room.cpus)} may be used here: {missing} are missing"
+        )
+    return [
+        PlacedUnit(
+            operators=(one.id,),
+            cpu=cpu,
+            duty=one.activity.duty.value if one.activity else 0,
+            peak=_value(one.activity.peak if one.activity else None),
+            memory_gbs=_value(one.activity.memory_gbs if one.activity else None),
+            reason="a core of its own",
+        )
+        for one, cpu in zip(graph.operators, room.cpus, strict=False)
+    ]
+
+
+def _value(known: Known | None) -> float | None:
+    return None if known is None else known.value
+
+
+def _whole(
+    graph: OperatorGraph,
+    room: Place,
+    deployment: Deployment,
+    units: Sequence[PlacedUnit],
+    headroom: float = 0,
+    bound: Bound | None = None,
+    warnings: Sequence[str] = (),
+) -> Placement:
+    """The placement of these units; without any: all CPUs."""
+    on: dict[int, list[PlacedUnit]] = {}
+    for unit in units:
+        on.setdefault(unit.cpu, []).append(unit)
+    cores = [
+        PlacedCore(
+            cpu=cpu,
+            chiplet=room.cpus[cpu].chiplet,
+            node=room.cpus[cpu].node,
+            duty=sum(unit.duty for unit in on.get(cpu, ())),
+            memory_gbs=_sum(unit.memory_gbs for unit in on.get(cpu, ())),
+        )
+        for cpu in sorted(on or room.cpus)
+    ]
+    nodes = [
+        PlacedNode(
+            node=node.os_index,
+            cores=len(here),
+            memory_gbs=_sum(core.memory_gbs for core in here),
+            capacity_gbs=node.memory_gbs,
+        )
+        for node in room.nodes
+        if (here := [core for core in cores if core.node == node.os_index])
+    ]
+    return Placement(
+        engine=graph.engine,
+        deployment=deployment,
+        headroom=headroom,
+        units=tuple(sorted(units, key=lambda unit: unit.cpu)),
+        cores=tuple(cores),
+        nodes=tuple(nodes),
+        bound=bound,
+        crossing_bytes_per_s=_crossing(graph, units, room) if units else None,
+        warnings=tuple(warnings),
+    )
+
+
+def _sum(figures: Iterable[float | None]) -> float | None:
+    known = [one for one in figures if one is not None]
+    return sum(known) if known else None
+
+
+def _crossing(graph: OperatorGraph, units: Sequence[PlacedUnit], room: Place) -> float | None:
+    nodes: dict[str, list[int]] = {}  # of each replica of an operator
+    for unit in units:
+        for one in unit.operators:
+            nodes.setdefault(one, []).append(room.cpus[unit.cpu].node)
+    known = [edge for edge in graph.edges if edge.bytes_per_s is not None]
+    if not known:
+        return None
+    total = 0.0
+    for edge in known:
+        pairs = list(product(nodes[edge.giver], nodes[edge.taker]))
+        assert edge.bytes_per_s is not None
+        total += edge.bytes_per_s.value * sum(a != b for a, b in pairs) / len(pairs)
+    return total

@@ -1,0 +1,235 @@
+"""Operators as the units that are packed: chains that never run at once, replicas, single ones.
+
+The first phase of query-plan-deployment-poster: pipelines that can be temporally ordered become one
+scheduling unit. The paper does not say when they can be; the rules here are Atoll's own
+(docs/operators.md). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from atoll.errors import UsageError
+from atoll.schema.operator_graph import Activity, GraphOperator, Known, OperatorGraph
+from atoll.schema.text import first_of
+
+BUSY = 0.05  # of a window; a neighbour below it does not disturb
+MOST_OVERLAP = 0.1  # of the windows, in which both may be busy
+SCALE = 10**9  # duties as integers, whose sums do not depend on their order
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is placed on one core. `size` is the part of the core that it needs, times SCALE."""
+
+    operators: tuple[int, ...]  # in the order of the data; indices of `Operators.all`
+    size: int
+    replica: int = 0
+    replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    giver: int
+    taker: int
+    bytes_per_s: float
+
+
+class Operators:
+    """The operators of a graph in an order that depends neither on their order in the file nor, but
+    for operators that look alike in every way, on their names.
+
+    Raises UsageError if they depend on each other in a circle.
+    """
+
+    def __init__(self, graph: OperatorGraph) -> None:
+        at = {one.id: place for place, one in enumerate(graph.operators)}
+        flows = [
+            (at[edge.giver], at[edge.taker], edge.bytes_per_s.value if edge.bytes_per_s else 0.0)
+            for edge in graph.edges
+        ]
+        _refuse_cycles(graph.operators, flows)
+        looks = _looks(graph.operators, flows)
+        order = sorted(at.values(), key=lambda one: (looks[one], graph.operators[one].id))
+        rank = {old: new for new, old in enumerate(order)}
+        self.all: tuple[GraphOperator, ...] = tuple(graph.operators[old] for old in order)
+        self.flows = sorted(
+            (Flow(rank[giver], rank[taker], carried) for giver, taker, carried in flows),
+            key=lambda one: (one.giver, one.taker),
+        )
+        self.overlaps = {
+            (rank[at[one.giver]], rank[at[one.taker]]): one.share for one in graph.overlaps
+        }
+
+    def activity(self, one: int) -> Activity:
+        found = self.all[one].activity
+        assert found is not None  # `require_activity` was called
+        return found
+
+    def size(self, one: int) -> int:
+        return max(1, round(self.activity(one).duty.value * SCALE))
+
+    def require_activity(self) -> None:
+        """Raises UsageError."""
+        if missing := [one.id for one in self.all if one.activity is None]:
+            raise UsageError(
+                f"the graph does not say how busy these operators are: {first_of(missing, 5)}; "
+                "measure them with 'atoll operators profile', or write their duty into the file"
+            )
+
+    def chains(
+        self, capacity: int, may: Callable[[int, int], bool] = lambda giver, taker: True
+    ) -> list[list[int]]:
+        """Operators joined into units that fit `capacity`, those that exchange most first.
+
+        Two neighbours are joined if neither has another neighbour between them, if they never run
+        at once, and if `may` allows it. Units are chains, so the graph of units has no circle. Each
+        chain is in the order of the data. Takes n log n.
+        """
+        takers, givers = [0] * len(self.all), [0] * len(self.all)
+        for flow in self.flows:
+            takers[flow.giver] += 1
+            givers[flow.taker] += 1
+        chain_of = [[one] for one in range(len(self.all))]
+        size = [self.size(one) for one in range(len(self.all))]  # of a chain, at its first operator
+        for flow in sorted(self.flows, key=lambda one: -one.bytes_per_s):
+            giver, taker = flow.giver, flow.taker
+            alone = takers[giver] == 1 and givers[taker] == 1
+            if not (alone and may(giver, taker) and self._take_turns(giver, taker)):
+                continue
+            before, after = chain_of[giver], chain_of[taker]
+            nodes = {self.all[one].node for one in (*before, *after)} - {None}
+            if size[before[0]] + size[after[0]] > capacity or len(nodes) > 1:
+                continue
+            size[before[0]] += size[after[0]]
+            before += after
+            for one in after:
+                chain_of[one] = before
+        return [chain for one, chain in enumerate(chain_of) if chain[0] == one]
+
+    def _take_turns(self, giver: int, taker: int) -> bool:
+        """Whether they are hardly ever busy at once. A measured overlap comes first."""
+        measured = self.overlaps.get((giver, taker))
+        if measured is not None:
+            return measured <= MOST_OVERLAP
+        return self.all[giver].blocking or self._idle(giver) or self._idle(taker)
+
+    def _idle(self, one: int) -> bool:
+        """Whether it can be busy in few windows only: by its 95th percentile, or by Markov's
+        inequality."""
+        activity = self.activity(one)
+        if activity.duty.value <= BUSY * MOST_OVERLAP:
+            return True
+        return activity.peak is not None and activity.peak.value <= BUSY
+
+    def units(self, chains: Sequence[Sequence[int]], capacity: int) -> list[Unit]:
+        """The chains as units; an operator above the capacity as replicas, if it can be divided."""
+        found = []
+        for chain in chains:
+            size = sum(map(self.size, chain))
+            parallel = self.all[chain[0]].parallel and len(chain) == 1
+            replicas = -(-size // capacity) if parallel else 1
+            found += [
+                Unit(tuple(chain), -(-size // replicas), one, replicas) for one in range(replicas)
+            ]
+        return found
+
+    def traffic(self, units: Sequence[Unit]) -> dict[tuple[int, int], float]:
+        """Bytes/s between two units, the lower number first. Replicas share evenly."""
+        units_of: list[list[int]] = [[] for _ in self.all]
+        for at, unit in enumerate(units):
+            for one in unit.operators:
+                units_of[one].append(at)
+        found: dict[tuple[int, int], float] = {}
+        for flow in self.flows:
+            givers, takers = units_of[flow.giver], units_of[flow.taker]
+            each = flow.bytes_per_s / (len(givers) * len(takers))
+            for giver, taker in product(givers, takers):
+                if giver != taker and each:
+                    pair = (min(giver, taker), max(giver, taker))
+                    found[pair] = found.get(pair, 0) + each
+        return found
+
+    # The vector of a unit. Its operators are never busy at once, so duties and what they keep in
+    # caches add, and of the other figures the largest counts.
+
+    def duty(self, unit: Unit) -> float:
+        return sum(self.activity(one).duty.value for one in unit.operators) / unit.replicas
+
+    def peak(self, unit: Unit) -> float | None:
+        return self._most((self.activity(one).peak for one in unit.operators), unit)
+
+    def memory_gbs(self, unit: Unit) -> float | None:
+        return self._most((self.activity(one).memory_gbs for one in unit.operators), unit)
+
+    def _most(self, figures: Iterable[Known | None], unit: Unit) -> float | None:
+        known = [one.value for one in figures if one is not None]
+        return max(known) / unit.replicas if known else None
+
+    def cache_bytes(self, unit: Unit) -> float:
+        return sum(self.activity(one).cache_bytes or 0 for one in unit.operators) / unit.replicas
+
+    def node_of(self, unit: Unit) -> int | None:
+        nodes = (self.all[one].node for one in unit.operators)
+        return next((node for node in nodes if node is not None), None)
+
+
+def _looks(
+    operators: Sequence[GraphOperator], flows: Sequence[tuple[int, int, float]]
+) -> list[int]:
+    """A number for how each operator and its neighbourhood look (Weisfeiler and Leman's
+    refinement, three rounds)."""
+    found = [hash(_figures(one)) for one in operators]
+    for _ in range(3):
+        around: list[list[tuple[int, float, int]]] = [[] for _ in operators]
+        for giver, taker, carried in flows:
+            around[giver].append((0, carried, found[taker]))
+            around[taker].append((1, carried, found[giver]))
+        found = [hash((own, *sorted(near))) for own, near in zip(found, around, strict=True)]
+    return found
+
+
+def _figures(one: GraphOperator) -> tuple[float, ...]:
+    """Only numbers: hashes of words and of None differ from run to run."""
+    flags = (one.blocking, one.parallel, one.node is None)
+    if one.activity is None:
+        return flags
+    known = (one.activity.duty, one.activity.peak, one.activity.memory_gbs)
+    cache = one.activity.cache_bytes
+    return (
+        *flags,
+        *(-1 if each is None else each.value for each in known),
+        -1 if cache is None else cache,
+    )
+
+
+def _refuse_cycles(
+    operators: Sequence[GraphOperator], flows: Sequence[tuple[int, int, float]]
+) -> None:
+    takers: list[list[int]] = [[] for _ in operators]
+    waits = [0] * len(operators)
+    for giver, taker, _ in flows:
+        takers[giver].append(taker)
+        waits[taker] += 1
+    ready = [one for one, count in enumerate(waits) if not count]
+    while ready:
+        for taker in takers[ready.pop()]:
+            waits[taker] -= 1
+            if not waits[taker]:
+                ready.append(taker)
+    left = {one for one, count in enumerate(waits) if count}
+    if not left:
+        return
+    # Every operator that is left has a giver that is left, so going back ends in a circle.
+    giver_of = {taker: giver for giver, taker, _ in flows if giver in left and taker in left}
+    path = [min(left)]
+    while path[-1] not in path[:-1]:
+        path.append(giver_of[path[-1]])
+    circle = path[path.index(path[-1]) :][::-1]
+    names = " -> ".join(operators[one].id for one in circle)
+    raise UsageError(
+        f"the operators depend on each other in a circle: {names}; a graph of operators must have "
+        "a first and a last one"
+    )
