@@ -1,7 +1,7 @@
 """Packs units into the fewest cores: the second phase of query-plan-deployment-poster. Pure.
 
 First fit decreasing comes first. Then an exact search (bin completion, after Korf, 'A New Algorithm
-for Optimal Bin Packing', AAAI 2002) packs the emptiest cores anew into one core less, as often as
+for Optimal Bin Packing', AAAI 2002) packs the emptiest cores again into one core less, as often as
 it can. If these are all cores and the search ends within its limit, the result is proven.
 """
 
@@ -175,7 +175,7 @@ class _Search:
     def pack(
         self, chosen: Sequence[int], cores: int, cores_of: dict[int, int]
     ) -> list[list[int]] | None:
-        """Those items in so many cores; None: there is no way, or it gave up."""
+        """Those items in that number of cores; None: there is no way, or it gave up."""
         items = self._items
         order = sorted(chosen, key=lambda one: (-items[one].size, _tag(items[one])))
         return self._fill(order, cores, cores_of)

@@ -41,7 +41,7 @@ _ROUND = 1 + 1e-9  # sums of figures that fill a place exactly
 
 
 def fewest(rooms: Sequence[Room], cores: int, memory_gbs: float, cache_bytes: float) -> int:
-    """A bound: so many cores that together take this are not in fewer places."""
+    """A bound: that number of cores, which together take this, needs as many places."""
     wants = (
         (float(cores), [float(room.cores) for room in rooms]),
         (memory_gbs / _ROUND, [room.memory_gbs for room in rooms]),

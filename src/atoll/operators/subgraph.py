@@ -9,7 +9,7 @@ from itertools import combinations
 from math import comb
 from typing import NamedTuple
 
-MOST_SUBSETS = 200_000  # so many are all tried
+MOST_SUBSETS = 200_000  # up to this many, all are tried
 
 Weights = Sequence[Sequence[float]]  # symmetric: how well two places are connected
 
@@ -23,7 +23,7 @@ class Subset(NamedTuple):
 def densest(
     weights: Weights, size: int, needed: frozenset[int], merit: Sequence[float]
 ) -> Iterator[Subset]:
-    """Subsets of so many places that have all `needed` ones, the densest first; of equally dense
+    """Subsets of that number of places that have all `needed` ones, the densest first; of equally dense
     ones that whose places have most merit.
 
     All of them if there are at most MOST_SUBSETS. Else one, found by peeling off the place that is
