@@ -16,6 +16,7 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.host.programs import ProgramFiles
 from atoll.schema.deployment import Access, ProcessSpec
+from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.operators import QueryProfile
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import EngineWork, Scheduler, SchedulerState
@@ -263,6 +264,21 @@ class AllocatingEngine(Engine, Protocol):
 
     def malloc_files(self, host: Host) -> ProgramFiles:
         """Raises EngineFailed if it is not installed."""
+        ...
+
+
+@runtime_checkable
+class ProfiledEngine(Engine, Protocol):
+    """An engine that writes how it executed a query, operator by operator."""
+
+    @property
+    def document(self) -> str:
+        """What it is called: 'DuckDB's JSON profile'."""
+        ...
+
+    def graph(self, document: bytes) -> OperatorGraph:
+        """The operators of one execution, at the rate of one execution after another. Raises
+        ValueError of one line for another document."""
         ...
 
 

@@ -25,6 +25,7 @@ from atoll.engines.api import (
     Layout,
     LoadingEngine,
     PortedEngine,
+    ProfiledEngine,
     ScheduledEngine,
     Table,
     UnattendedEngine,
@@ -35,6 +36,7 @@ from atoll.errors import AtollError, EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.host.programs import ProgramFiles
 from atoll.schema.deployment import ProcessSpec
+from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import Scheduler
 
@@ -93,6 +95,14 @@ def _wrong(engine: Engine, method: str, value: object, wanted: str) -> EngineFai
 
 def located(engine: Engine, host: Host) -> Installation:
     return _returned(engine, "locate", Installation, host)
+
+
+def graph_in(engine: ProfiledEngine, document: bytes) -> OperatorGraph:
+    """The graph in an engine's own document. Raises ValueError of one line for another document."""
+    try:
+        return _returned(engine, "graph", OperatorGraph, document)
+    except ValueError as fault:
+        raise ValueError(f"not {engine.document} ({fault})") from None
 
 
 def malloc_files(engine: Engine, host: Host) -> ProgramFiles | None:

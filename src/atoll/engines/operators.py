@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,13 +22,13 @@ def reading() -> Iterator[None]:
         raise ValueError(what_is_wrong(fault)) from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except (LookupError, TypeError, AttributeError) as fault:
+    except (LookupError, TypeError, AttributeError, OverflowError) as fault:
         raise ValueError(f"{type(fault).__name__}: {fault}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator with those below it; the fields are those of `Operator`."""
+    """An operator with those below it; the first fields are those of `Operator`."""
 
     operator: str
     kind: Kind
@@ -41,6 +41,25 @@ class Node:
     join: str = ""
     distribution: str = ""
     tasks: int | None = None
+    # For a graph (`atoll.engines.graphs`), over all executions of the operator in one of the query.
+    cpu_s: float | None = None  # CPU time in it alone, if it is counted apart from `own_s`
+    gives_bytes: float | None = None  # to the one above
+    memory_bytes: float | None = None  # read from memory and written to it
+    blocking: bool = False
+    parallel: bool = False
+
+
+def kept_bytes(
+    kind: Kind, gives_bytes: float | None, below: Sequence[Node], *, blocking: bool
+) -> float | None:
+    """What an operator keeps in memory before it gives anything: the right side of a hash join,
+    the groups of an aggregate, all that a sort or a window takes. 0: it keeps nothing; None: not
+    known."""
+    if kind is Kind.JOIN:
+        return below[1].gives_bytes if len(below) > 1 else 0.0
+    if not blocking:
+        return 0.0
+    return gives_bytes if kind is Kind.AGGREGATE or not below else below[0].gives_bytes
 
 
 def listed(root: Node) -> tuple[Operator, ...]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from atoll.engines.api import Client, Installation, Layout, Table
+from atoll.engines.duckdb.profile import graph
 from atoll.engines.facts import EngineFacts
 from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
@@ -24,6 +25,7 @@ from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.host.programs import ProgramFiles
 from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.plan import EngineTraits, Plan, TaskThreads
 from atoll.schema.results import Scheduler
 from atoll.schema.size import MIB
@@ -43,6 +45,7 @@ class DuckDBEngine:
         demo=("wim", "wic"),
         shared_threads="its threads take the tasks of all operators from one queue",
     )
+    document: ClassVar[str] = "DuckDB's JSON profile"
     schedulers: ClassVar[tuple[Scheduler, ...]] = ("duckdb", "atoll")
     traits: ClassVar[EngineTraits] = EngineTraits(
         name="duckdb",
@@ -64,6 +67,10 @@ class DuckDBEngine:
 
     def under(self, scheduler: Scheduler) -> DuckDBEngine:
         return DuckDBEngine(scheduler)
+
+    def graph(self, document: bytes) -> OperatorGraph:
+        """See `atoll.engines.api.ProfiledEngine`."""
+        return graph(document)
 
     def locate(self, host: Host) -> Installation:
         spec = importlib.util.find_spec("duckdb")

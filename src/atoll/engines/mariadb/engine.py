@@ -16,8 +16,10 @@ from atoll.engines.api import Client, Data, Installation, Progress
 from atoll.engines.facts import EngineFacts
 from atoll.engines.mariadb import settings as mariadb_settings
 from atoll.engines.mariadb.facts import FACTS
+from atoll.engines.mariadb.profile import graph
 from atoll.engines.server.per_slot import ServerPerSlot, ServerSettings
 from atoll.host.api import Host
+from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.plan import EngineTraits
 from atoll.schema.size import MIB
 
@@ -28,6 +30,7 @@ class MariaDBEngine(ServerPerSlot):
 
     title: ClassVar[str] = "MariaDB"
     facts: ClassVar[EngineFacts] = FACTS
+    document: ClassVar[str] = "MariaDB's ANALYZE FORMAT=JSON"
     settings: ClassVar[ServerSettings] = mariadb_settings
     config_name: ClassVar[str] = "mariadb-{}.cnf"
     oldest: ClassVar[tuple[int, ...]] = (10, 11)  # the oldest in Debian 12 and later
@@ -54,6 +57,10 @@ class MariaDBEngine(ServerPerSlot):
         task_threads="all of its threads have one name, so that nothing shows from outside which "
         "of them run queries",
     )
+
+    def graph(self, document: bytes) -> OperatorGraph:
+        """See `atoll.engines.api.ProfiledEngine`."""
+        return graph(document)
 
     def homes(self, host: Host, unpacked: str) -> Iterator[str]:
         """The one on the PATH, the system's, the folder in which MariaDB's documentation unpacks a

@@ -9,25 +9,44 @@ a message in their place.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
+from atoll.engines.graphs import Execution, graph_of
 from atoll.engines.operators import Node, listed, reading
+from atoll.schema.operator_graph import OperatorGraph, Source
 from atoll.schema.operators import Kind, Operator
 
 
 def operators_of(analyzed: Mapping[str, Any]) -> tuple[Operator, ...]:
     """Raises ValueError if that is no plan."""
     with reading():
-        block = analyzed["query_block"]
-        if len(block) == 0:
-            raise ValueError("query_block: it is empty")
-        top = Node("query_block", Kind.OTHER, None, None, tuple(_below(block)))
-        # What no operator tells of: grouping, above all.
-        own_s = _total_s(block) - sum(one.own_s or 0 for one in listed(top))
-        return listed(replace(top, own_s=max(0.0, own_s)))
+        return listed(_root(analyzed["query_block"]))
+
+
+def graph(document: bytes) -> OperatorGraph:
+    """See `atoll.engines.api.ProfiledEngine`."""
+    with reading():
+        block = json.loads(document)["query_block"]
+        execution = Execution(
+            engine="mariadb",
+            seconds=_total_s(block),
+            duty=(Source.ESTIMATED, "r_table_time_ms, r_other_time_ms: wall time, waits included"),
+            notes=("MariaDB counts no bytes", "without the time of the client"),
+        )
+        return graph_of(_root(block), execution)
+
+
+def _root(block: Any) -> Node:
+    if len(block) == 0:
+        raise ValueError("query_block: it is empty")
+    top = Node("query_block", Kind.OTHER, None, None, tuple(_below(block)))
+    # What no operator tells of: grouping, above all.
+    own_s = _total_s(block) - sum(one.own_s or 0 for one in listed(top))
+    return replace(top, own_s=max(0.0, own_s))
 
 
 def _total_s(found: Any) -> float:

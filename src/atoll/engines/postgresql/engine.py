@@ -17,8 +17,10 @@ from atoll.engines.api import Client, Data, Installation, Progress
 from atoll.engines.facts import EngineFacts
 from atoll.engines.postgresql import settings as postgresql_settings
 from atoll.engines.postgresql.facts import FACTS
+from atoll.engines.postgresql.profile import graph
 from atoll.engines.server.per_slot import ServerPerSlot, ServerSettings
 from atoll.host.api import Host
+from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.plan import EngineTraits, TaskThreads
 from atoll.schema.size import MIB
 
@@ -32,6 +34,7 @@ class PostgreSQLEngine(ServerPerSlot):
 
     title: ClassVar[str] = "PostgreSQL"
     facts: ClassVar[EngineFacts] = FACTS
+    document: ClassVar[str] = "PostgreSQL's EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
     settings: ClassVar[ServerSettings] = postgresql_settings
     config_name: ClassVar[str] = "postgresql-{}.conf"
     # The first version with all the settings that Atoll writes, and the oldest in Debian 12.
@@ -64,6 +67,10 @@ class PostgreSQLEngine(ServerPerSlot):
             idle=r".*[])] idle",
         ),
     )
+
+    def graph(self, document: bytes) -> OperatorGraph:
+        """See `atoll.engines.api.ProfiledEngine`."""
+        return graph(document)
 
     def homes(self, host: Host, unpacked: str) -> Iterator[str]:
         """The one on the PATH, then Debian's with the newest first, then the unpacked one."""

@@ -22,6 +22,7 @@ from atoll.engines.facts import EngineFacts
 from atoll.engines.java import find_java
 from atoll.engines.spark import settings, user_tree
 from atoll.engines.spark.facts import FACTS
+from atoll.engines.spark.stages import graph
 from atoll.engines.sql.client import connect_all
 from atoll.engines.sql.host import sql_host_argv
 from atoll.engines.userconfig.agents import AGENT
@@ -31,6 +32,7 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
+from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.deployment import ProcessSpec, Role
 from atoll.schema.plan import LOOPBACK, EngineTraits, Plan, Slot, TaskThreads
 from atoll.schema.size import MIB
@@ -74,10 +76,15 @@ class SparkEngine:
     outlives_atoll: bool = False  # then the driver is the user's own application
 
     facts: ClassVar[EngineFacts] = FACTS
+    document: ClassVar[str] = "Spark's event log"
 
     @property
     def traits(self) -> EngineTraits:
         return user_tree.traits(_TRAITS, self.tree) if self.tree else _TRAITS
+
+    def graph(self, document: bytes) -> OperatorGraph:
+        """See `atoll.engines.api.ProfiledEngine`."""
+        return graph(document)
 
     def locate(self, host: Host) -> Installation:
         spec = importlib.util.find_spec("pyspark")

@@ -64,9 +64,9 @@ class EventLog:
                 group = (event.get("Properties") or {}).get(_GROUP)
                 if group is not None:
                     stages = event["Stage IDs"]
-                    self._group_of_stage.update((_number(stage), str(group)) for stage in stages)
+                    self._group_of_stage.update((number(stage), str(group)) for stage in stages)
             case "SparkListenerTaskEnd":
-                group = self._group_of_stage.get(_number(event["Stage ID"]))
+                group = self._group_of_stage.get(number(event["Stage ID"]))
                 # A lost task has no metrics.
                 if group is not None and event.get("Task Metrics") is not None:
                     self._tasks[group].append(_task(event["Task Info"], event["Task Metrics"]))
@@ -74,18 +74,19 @@ class EventLog:
 
 def _task(info: dict[str, Any], metrics: dict[str, Any]) -> _Task:
     return _Task(
-        launched_ms=_number(info["Launch Time"]),
-        finished_ms=_number(info["Finish Time"]),
-        run_ms=_number(metrics["Executor Run Time"]),
-        gc_ms=_number(metrics["JVM GC Time"]),
-        shuffle_bytes=_number(metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]),
-        spilled_bytes=_number(metrics["Disk Bytes Spilled"]),
-        read_bytes=_number(metrics["Input Metrics"]["Bytes Read"]),
-        peak_bytes=_number(metrics["Peak Execution Memory"]),
+        launched_ms=number(info["Launch Time"]),
+        finished_ms=number(info["Finish Time"]),
+        run_ms=number(metrics["Executor Run Time"]),
+        gc_ms=number(metrics["JVM GC Time"]),
+        shuffle_bytes=number(metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]),
+        spilled_bytes=number(metrics["Disk Bytes Spilled"]),
+        read_bytes=number(metrics["Input Metrics"]["Bytes Read"]),
+        peak_bytes=number(metrics["Peak Execution Memory"]),
     )
 
 
-def _number(value: Any) -> int:
+def number(value: Any) -> int:
+    """Raises ValueError for anything that Spark does not write as a count."""
     if type(value) is not int or not 0 <= value < _MOST:
         raise ValueError(f"{value!r} is not a count")
     return value

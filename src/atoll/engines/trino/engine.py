@@ -22,12 +22,14 @@ from atoll.engines.trino.facts import PRESTO_FACTS, TRINO_FACTS
 from atoll.engines.trino.family import PRESTO, TRINO, Family
 from atoll.engines.trino.layout import CATALOG, SCHEMA, lay_out, ports
 from atoll.engines.trino.memory import HEADROOM
+from atoll.engines.trino.query_info import graph
 from atoll.engines.trino.settings import COORDINATOR_BYTES, Cluster
 from atoll.engines.trino.user_tree import check, with_direct_memory
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
+from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.plan import EngineTraits, Plan, TaskThreads
 from atoll.schema.size import MIB
 
@@ -66,6 +68,14 @@ class _ClusterEngine:
             task_threads=TaskThreads(comm=r"SplitRunner-|\d{8}_\d{6}"),
         )
         return with_direct_memory(ours, self.tree)
+
+    @property
+    def document(self) -> str:
+        """See `atoll.engines.api.ProfiledEngine`."""
+        return f"{self.family.name.capitalize()}'s answer of /v1/query/ID"
+
+    def graph(self, document: bytes) -> OperatorGraph:
+        return graph(document, engine=self.family.name)
 
     def locate(self, host: Host) -> Installation:
         family = self.family

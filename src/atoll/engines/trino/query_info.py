@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from atoll.engines.operators import Node, kind_of, listed, reading
+from atoll.engines.graphs import Execution, graph_of
+from atoll.engines.operators import Node, kept_bytes, kind_of, listed, reading
+from atoll.schema.operator_graph import OperatorGraph, Source
 from atoll.schema.operators import Kind, Operator
 from atoll.schema.results import EngineWork
 
@@ -31,6 +33,9 @@ _UNITS = {
 }
 _PRESTO_TABLE = re.compile(r"\btableName=(\w+)")
 _SENDERS = frozenset({"TaskOutputOperator", "PartitionedOutputOperator"})
+_BUILDS = re.compile("Build|DynamicFilterSource")
+_EARLY = re.compile("PARTIAL|STREAMING")  # steps of an aggregation
+_CPUS = ("addInputCpu", "getOutputCpu", "finishCpu")
 _WALLS = ("addInputWall", "getOutputWall", "finishWall")
 _DISTRIBUTIONS = {
     "REPLICATED": "broadcast",
@@ -72,14 +77,35 @@ def _work(stats: Mapping[str, str]) -> EngineWork:
 def operators_of(info: Any) -> tuple[Operator, ...]:
     """The operators of the answer of /v1/query/ID, stage by stage from the last one on."""
     with reading():
-        stages = {stage["plan"]["id"]: stage for stage in _stages(info["outputStage"])}
-        runs: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-        for run in info["queryStats"]["operatorSummaries"]:
-            # What a stage sends is part of the exchange that receives it.
-            sends = run["operatorType"] in _SENDERS
-            runs[f"from {run['stageId']}" if sends else run["planNodeId"]].append(run)
-        first = info["outputStage"]["plan"]["id"]
-        return listed(_node(json.loads(_plan_of(stages[first])), stages, first, runs))
+        return listed(_root(info))
+
+
+def graph(document: bytes, *, engine: str) -> OperatorGraph:
+    """See `atoll.engines.api.ProfiledEngine`. The document is the answer of /v1/query/ID."""
+    with reading():
+        info = json.loads(document)
+        if (state := info.get("state", "FINISHED")) != "FINISHED":
+            raise ValueError(f"the query is {state}, not FINISHED")
+        execution = Execution(
+            engine=engine,
+            seconds=quantity(info["queryStats"]["executionTime"]),
+            duty=(Source.MEASURED, "CPU time of addInput, getOutput and finish"),
+            gives=(Source.MEASURED, "outputDataSize"),
+            memory=(Source.ESTIMATED, "input of scans, and 2 x what is kept or exchanged"),
+            notes=("without the CPU time of planning, scheduling and garbage collection",),
+        )
+        return graph_of(_root(info), execution)
+
+
+def _root(info: Any) -> Node:
+    stages = {stage["plan"]["id"]: stage for stage in _stages(info["outputStage"])}
+    runs: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for run in info["queryStats"]["operatorSummaries"]:
+        # What a stage sends is part of the exchange that receives it.
+        sends = run["operatorType"] in _SENDERS
+        runs[f"from {run['stageId']}" if sends else run["planNodeId"]].append(run)
+    first = info["outputStage"]["plan"]["id"]
+    return _node(json.loads(_plan_of(stages[first])), stages, first, runs)
 
 
 def _stages(stage: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -107,11 +133,17 @@ def _node(
         below.append(_node(json.loads(_plan_of(stages[source])), stages, source, runs))
         mine += runs.get(f"from {source}", ())
         distribution = _sent(stages[source])
-    kind = kind_of(name)
+    kind = Kind.SCAN if table else kind_of(name)
+    step = f"{name} {found.get('descriptor', {}).get('type', '')}"
+    gives_early = kind is Kind.AGGREGATE and _EARLY.search(step) is not None
+    blocking = kind in (Kind.AGGREGATE, Kind.SORT, Kind.WINDOW) and not gives_early
+    gives = _most_bytes(mine, "outputDataSize")
+    kept = gives if kind is Kind.EXCHANGE else kept_bytes(kind, gives, below, blocking=blocking)
+    read = _most_bytes(mine, "inputDataSize") if kind is Kind.SCAN else 0.0
     return Node(
         operator=name,
-        kind=Kind.SCAN if table else kind,
-        own_s=sum(quantity(run[part]) for run in mine for part in _WALLS),
+        kind=kind,
+        own_s=_sum_s(mine, _WALLS),
         rows=max((run["outputPositions"] for run in mine), default=None),
         below=tuple(below),
         table=table,
@@ -119,6 +151,28 @@ def _node(
         join=name.removesuffix("Join").lower() if kind is Kind.JOIN else "",
         distribution=distribution,
         tasks=len(_tasks(stages[stage])) or None,
+        cpu_s=_sum_s(mine, _CPUS) if all(_CPUS[0] in run for run in mine) else None,
+        gives_bytes=gives,
+        memory_bytes=None if kept is None or read is None else read + 2 * kept,
+        blocking=blocking,
+        parallel=any(run.get("totalDrivers", 1) > 1 for run in mine),
+    )
+
+
+def _sum_s(runs: Iterable[Mapping[str, Any]], parts: Iterable[str]) -> float:
+    return sum(quantity(run[part]) for run in runs for part in parts)
+
+
+def _most_bytes(runs: Iterable[Mapping[str, Any]], what: str) -> float | None:
+    """Of the runs that a plan node consists of, without the build side of a join. None: the
+    document has no sizes, or the node never ran."""
+    return max(
+        (
+            quantity(run[what])
+            for run in runs
+            if what in run and not _BUILDS.search(run["operatorType"])
+        ),
+        default=None,
     )
 
 
