@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from atoll.cli import operators_apply
+from atoll.cli import operators_apply, operators_profile
 from atoll.cli.options import FiniteRange, machine_for, machine_option, profile_option
 from atoll.cli.terminal import show
 from atoll.schema.machine import Machine
@@ -109,5 +109,6 @@ def show_file(file: str, as_json: bool) -> None:
         print(terminal.placement_text(found))
 
 
+command.add_command(operators_profile.command)
 command.add_command(operators_apply.command)
 command.add_command(operators_apply.undo_command)

@@ -273,7 +273,7 @@ class ProfiledEngine(Engine, Protocol):
 
     @property
     def document(self) -> str:
-        """What it is called: 'DuckDB's JSON profile'."""
+        """What it is called: 'the JSON of EXPLAIN ANALYZE'."""
         ...
 
     def graph(self, document: bytes) -> OperatorGraph:

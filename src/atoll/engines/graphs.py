@@ -20,6 +20,7 @@ from atoll.schema.operator_graph import (
     Rate,
     Source,
 )
+from atoll.schema.text import one_line
 
 EXECUTIONS = "executions/s"
 
@@ -89,7 +90,7 @@ def graph_of(root: Node, execution: Execution) -> OperatorGraph:
         operators.append(
             GraphOperator(
                 id=name,
-                name=node.operator,
+                name=one_line(node.operator),
                 kind=node.kind,
                 blocking=node.blocking,
                 parallel=node.parallel,
@@ -104,7 +105,7 @@ def graph_of(root: Node, execution: Execution) -> OperatorGraph:
 def _listed(node: Node, numbers: Iterator[int], above: str) -> Iterator[tuple[str, Node, str]]:
     """Each operator with its id, a number if the engine gives none, and that of the one above."""
     number = next(numbers)
-    name = node.node or str(number)
+    name = one_line(node.node) or str(number)
     yield name, node, above
     for child in node.below:
         yield from _listed(child, numbers, name)

@@ -32,8 +32,8 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.install import installed
-from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.plan import LOOPBACK, EngineTraits, Plan, Slot, TaskThreads
 from atoll.schema.size import MIB
 

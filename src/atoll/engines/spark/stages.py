@@ -19,6 +19,7 @@ from atoll.engines.graphs import Execution
 from atoll.engines.operators import reading
 from atoll.engines.spark.events import number
 from atoll.schema.operator_graph import Edge, GraphOperator, OperatorGraph, Source
+from atoll.schema.text import one_line
 
 
 @dataclass(slots=True)
@@ -130,7 +131,7 @@ def _add_stage(log: _Log, info: Mapping[str, Any]) -> None:
         log.rdds[stage] = number(rdds[0]["RDD ID"])
     # In the order of the data, as Spark's web pages show them: 'WholeStageCodegen (1), Exchange'.
     scopes = (json.loads(rdd["Scope"])["name"] for rdd in reversed(rdds) if "Scope" in rdd)
-    log.names[stage] = ", ".join(dict.fromkeys(scopes)) or str(info["Stage Name"])
+    log.names[stage] = one_line(", ".join(dict.fromkeys(scopes)) or info["Stage Name"])
 
 
 def _united(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,119 @@
+"""`atoll operators profile`: what each operator of a plan uses."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import click
+
+from atoll.cli.options import FiniteRange
+from atoll.cli.terminal import show, width
+from atoll.errors import UsageError
+from atoll.store.files import write_atomic
+
+_USUAL_HEADROOM = 0.2
+
+
+class _NamedRate(click.ParamType[tuple[str, float]]):
+    """NAME=QPS."""
+
+    name = "NAME=QPS"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, float]:
+        name, equals, text = str(value).rpartition("=")
+        try:
+            rate = float(text)
+        except ValueError:
+            rate = math.nan
+        if not (equals and name and 0 < rate < math.inf):
+            self.fail(f"{value!r} is not NAME=QPS, for example q18=3.5", param, ctx)
+        return name, rate
+
+
+@click.command(
+    "profile",
+    epilog="Examples: atoll operators profile duckdb q1.json q18.json --per-second 2 "
+    "-o mix.json; atoll operators profile postgresql q5.json --rate q5=40",
+)
+@click.argument("source", metavar="SOURCE")
+@click.argument("files", metavar="[FILE]...", nargs=-1)
+@click.option(
+    "--rate",
+    "rates",
+    metavar="NAME=QPS",
+    type=_NamedRate(),
+    multiple=True,
+    help="Executions a second of the file of that name, without folder and suffix (repeatable).",
+)
+@click.option(
+    "--per-second",
+    metavar="QPS",
+    type=FiniteRange(min=0, min_open=True),
+    help="Executions a second of every other file (default: one after another).",
+)
+@click.option("--url", metavar="URL", help="Watch the program that listens there, without FILE.")
+@click.option(
+    "--seconds",
+    metavar="N",
+    type=FiniteRange(min=1),
+    default=30.0,
+    show_default=True,
+    help="How long to watch it.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the graph to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the graph as JSON.")
+def command(
+    source: str,
+    files: tuple[str, ...],
+    rates: tuple[tuple[str, float], ...],
+    per_second: float | None,
+    url: str | None,
+    seconds: float,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Find what each operator of a query mix uses, and how few cores the mix needs.
+
+    Each FILE is the profile of one query that the engine SOURCE wrote; docs/operators.md shows
+    the command for each engine. SOURCE may also be 'runtime', for the profile of a program on
+    Atoll's task runtime, or 'file', for graphs of your own. With --url, Atoll watches the threads
+    of a program that runs.
+
+    Figures that are estimated have a '~'. The lines below the table say how each is known.
+    """
+    from atoll.host.local import LocalHost
+    from atoll.operators.profile import read_mix, watch_program
+    from atoll.report.terminal import operators as terminal
+    from atoll.report.terminal.operator_sources import answer_text, sources_text
+
+    if bool(files) == (url is not None):
+        raise UsageError("give either files or the --url of a program that runs")
+    if url is not None:
+        if rates or per_second is not None:
+            raise UsageError("a program that runs has its own rate; leave out --rate, --per-second")
+        print(f"watching {source} for {seconds:g} s", file=sys.stderr, flush=True)
+        graph = watch_program(LocalHost(), source, url, seconds)
+    else:
+        graph = read_mix(source, files, dict(rates), per_second)
+    if output is not None:
+        write_atomic(output, graph.model_dump_json(indent=1) + "\n")
+    if as_json:
+        print(graph.model_dump_json(indent=1))
+        return
+    show(terminal.graph_table(graph))
+    print(terminal.graph_text(graph))
+    print(sources_text(graph, width()))
+    print(answer_text(graph, _USUAL_HEADROOM, _why_not(graph.engine), width()))
+
+
+def _why_not(engine: str) -> str:
+    """Why the operators of this engine cannot be placed; empty if they can."""
+    from atoll.engines import registry
+    from atoll.engines.facts import facts_of
+
+    if engine not in registry.names() or engine in registry.placeable_names():
+        return ""
+    return facts_of(registry.get(engine)).shared_threads or "its threads are not known"

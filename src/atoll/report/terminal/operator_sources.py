@@ -1,0 +1,61 @@
+"""How the figures of a graph are known, and how few cores they need, for a terminal. Pure."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator
+
+from atoll.report.numbers import number
+from atoll.schema.operator_graph import Known, OperatorGraph
+from atoll.schema.size import percent
+from atoll.schema.text import plural
+
+
+def sources_text(graph: OperatorGraph, width: int) -> str:
+    """A line for each kind of figure and each way in which it is known."""
+    ways = dict.fromkeys(
+        f"{what}: {known.source.value}" + (f" ({known.how})" if known.how else "")
+        for what, known in sorted(_figures(graph), key=lambda figure: _ORDER.index(figure[0]))
+    )
+    return "\n".join(_wrapped(line, width) for line in ways)
+
+
+_ORDER = ("duty", "peak", "GB/s", "bytes on edges")
+
+
+def _figures(graph: OperatorGraph) -> Iterator[tuple[str, Known]]:
+    for one in graph.operators:
+        if one.activity is not None:
+            yield "duty", one.activity.duty
+            for what, known in (("peak", one.activity.peak), ("GB/s", one.activity.memory_gbs)):
+                if known is not None:
+                    yield what, known
+    for edge in graph.edges:
+        if edge.bytes_per_s is not None:
+            yield "bytes on edges", edge.bytes_per_s
+
+
+def answer_text(graph: OperatorGraph, headroom: float, why_not: str, width: int) -> str:
+    """With how few cores the operators do, and what to do with that.
+
+    `why_not`: why an engine's operators cannot be placed; empty if they can.
+    """
+    duties = [one.activity.duty.value for one in graph.operators if one.activity]
+    cores = max(1, math.ceil(sum(duties) / (1 - headroom) - 1e-9))
+    lines = [
+        f"needs at least {plural(cores, 'core')}: {number(sum(duties))} cores are busy, and "
+        f"{percent(headroom)} of each stays free"
+    ]
+    if unknown := len(graph.operators) - len(duties):
+        lines.append(f"{plural(unknown, 'operator')} without a known duty: it may need more")
+    if why_not:
+        lines.append(
+            f"Atoll cannot place the operators of {graph.engine}: {why_not}; "
+            "'atoll operators plan', then 'apply -o' plan a deployment of that size"
+        )
+    return "\n".join(_wrapped(line, width) for line in lines)
+
+
+def _wrapped(line: str, width: int) -> str:
+    return textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
