@@ -18,6 +18,7 @@ from atoll.cli.experiment_engines import named, ready, traits, uncounted
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
 from atoll.cli.oltp import read_oltp
 from atoll.cli.oltp_experiment import run_transactions, transactions_text
+from atoll.cli.operators_experiment import operators_text, run_operators
 from atoll.cli.options import Span, machine_for
 from atoll.cli.terminal import show
 from atoll.cli.workload_experiment import run_workloads, what_can, workloads_here
@@ -28,6 +29,7 @@ from atoll.experiments.ours import (
     Ours,
     failed,
     of_oltp,
+    of_operators,
     of_profile,
     of_results,
     of_workloads,
@@ -51,6 +53,7 @@ from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
 from atoll.schema.span import span
 from atoll.schema.text import plural
+from atoll.store.operator_files import read_operator_runs
 from atoll.store.paths import state_dir
 
 if TYPE_CHECKING:
@@ -70,7 +73,7 @@ class Target:
     epilog="Example: atoll experiment list, then atoll experiment run olap-tab2 --scale smoke"
 )
 def command() -> None:
-    """Repeat the figures and tables of four papers on this machine, and judge their claims.
+    """Repeat the figures and tables of five papers on this machine, and judge their claims.
 
     Each is a file: what the paper shows, its numbers with their sections, what it does not say,
     and its claim as a check that can fail.
@@ -180,6 +183,11 @@ def run(
             )
         transactions = choose_scale(found, found.oltp.scales, size, machine)
         _judge(found, run_transactions(found, found.oltp, transactions, machine, output))
+    elif found.operators is not None:
+        if engines or resume or within_s is not None:
+            raise UsageError(f"{name} compares placements; leave out --engines, --within, --resume")
+        longer = choose_scale(found, found.operators.scales, size, machine)
+        _judge(found, run_operators(found.operators, longer, machine, output))
     elif found.measure is not None:
         if engines or resume or within_s is not None:
             raise UsageError(
@@ -229,6 +237,8 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
         return of_workloads(experiment, read_runs(path), path.name)
     if experiment.oltp is not None:
         return of_oltp(read_oltp(path), path.name)
+    if experiment.operators is not None:
+        return of_operators(read_operator_runs(str(path)), path.name)
     from atoll.bench.results import read_results
 
     return of_results(experiment, read_results(path), path.name)
@@ -353,6 +363,8 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
         return workloads_here(experiment, experiment.workload, machine)
     if experiment.oltp is not None:
         return transactions_text(experiment.oltp, machine)
+    if experiment.operators is not None:
+        return operators_text(experiment.operators, machine)
     if experiment.bench is None:
         return ["all of it; 'atoll measure' tells the time before it starts (smoke: 30 s at most)"]
     lines: list[str] = []

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import click
 
-from atoll.cli import operators_apply, operators_profile
-from atoll.cli.options import FiniteRange, machine_for, machine_option, profile_option
+from atoll.cli import operators_apply, operators_compare, operators_profile, operators_watch
+from atoll.cli.options import (
+    FiniteRange,
+    machine_for,
+    machine_option,
+    measured_profile,
+    profile_option,
+)
 from atoll.cli.terminal import show
-from atoll.schema.machine import Machine
 from atoll.schema.placement import Deployment
-from atoll.store.operator_files import read_either, read_graph
-
-if TYPE_CHECKING:
-    from atoll.schema.profile import Profile
+from atoll.store.operator_files import read_any, read_graph
 
 
 @click.group(epilog="Example: atoll operators plan graph.json")
@@ -70,7 +72,7 @@ def plan(
     from atoll.store.files import write_atomic
 
     machine = machine_for(source, profile=profile)
-    measured = _profile(machine, profile, here=source is None)
+    measured = measured_profile(machine, profile, here=source is None)
     placement = place(read_graph(graph), machine, measured, headroom, deployment)
     if output is not None:
         write_atomic(output, placement.model_dump_json(indent=1) + "\n")
@@ -81,29 +83,23 @@ def plan(
     print(terminal.placement_text(placement))
 
 
-def _profile(machine: Machine, path: str | None, *, here: bool) -> Profile | None:
-    """The one that the user named, else the newest of this machine. Raises UsageError."""
-    from atoll.probing.profiles import find, read
-
-    if path is not None:
-        return read(path)
-    return find(machine) if here else None
-
-
 @command.command("show", epilog="Example: atoll operators show graph.json")
 @click.argument("file", metavar="FILE")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def show_file(file: str, as_json: bool) -> None:
-    """Show FILE: a graph of operators, or a placement."""
+    """Show FILE: a graph of operators, a placement, or a comparison."""
     from atoll.report.terminal import operators as terminal
     from atoll.schema.operator_graph import OperatorGraph
+    from atoll.schema.operator_runs import OperatorRuns
 
-    found = read_either(file)
+    found = read_any(file)
     if as_json:
         print(found.model_dump_json(indent=1))
     elif isinstance(found, OperatorGraph):
         show(terminal.graph_table(found))
         print(terminal.graph_text(found))
+    elif isinstance(found, OperatorRuns):
+        operators_compare.show_runs(found)
     else:
         show(terminal.placement_table(found))
         print(terminal.placement_text(found))
@@ -112,3 +108,5 @@ def show_file(file: str, as_json: bool) -> None:
 command.add_command(operators_profile.command)
 command.add_command(operators_apply.command)
 command.add_command(operators_apply.undo_command)
+command.add_command(operators_compare.command)
+command.add_command(operators_watch.command)

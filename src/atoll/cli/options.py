@@ -19,6 +19,7 @@ from atoll.schema.text import one_line
 
 if TYPE_CHECKING:
     from atoll.plan.network import Listen
+    from atoll.schema.profile import Profile
 
 
 class FiniteRange(click.FloatRange):
@@ -129,6 +130,16 @@ def machine_for(
     from atoll.probing.profiles import use_saved
 
     return _print(*use_saved(machine))
+
+
+def measured_profile(machine: Machine, path: str | None, *, here: bool = True) -> Profile | None:
+    """The figures of the profile that the user named, else of the newest of this machine. Raises
+    UsageError."""
+    from atoll.probing.profiles import find, read
+
+    if path is not None:
+        return read(path)
+    return find(machine) if here else None
 
 
 def _print(machine: Machine, remark: str) -> Machine:

@@ -1,1 +1,1 @@
-"""The figures and tables of four papers as experiments: files, what this machine can, verdicts."""
+"""The figures and tables of five papers as experiments: files, what this machine can, verdicts."""

@@ -14,7 +14,13 @@ from atoll.schema.base import what_is_wrong
 from atoll.schema.experiment import Experiment
 
 FOLDER = Path(__file__).parent / "files"
-_PAPERS = ("olap-on-chiplets", "numa-distributed-engines", "numa-query-tuning", "arcas-runtime")
+_PAPERS = (
+    "olap-on-chiplets",
+    "numa-distributed-engines",
+    "numa-query-tuning",
+    "arcas-runtime",
+    "query-plan-deployment-poster",
+)
 
 
 @cache

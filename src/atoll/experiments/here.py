@@ -16,6 +16,7 @@ from atoll.schema.experiment import (
     BenchRun,
     Experiment,
     Needs,
+    OperatorScale,
     Scale,
     Size,
     TransactionScale,
@@ -116,7 +117,9 @@ def unmet(needs: Needs, machine: Machine) -> list[str]:
     ]
 
 
-def too_large(scale: Scale | WorkloadScale | TransactionScale, machine: Machine) -> str:
+def too_large(
+    scale: Scale | WorkloadScale | TransactionScale | OperatorScale, machine: Machine
+) -> str:
     """Why the machine cannot hold this scale; empty if it can."""
     if machine.memory_bytes >= scale.memory_gib * _GIB:
         return ""
@@ -125,7 +128,7 @@ def too_large(scale: Scale | WorkloadScale | TransactionScale, machine: Machine)
     )
 
 
-S = TypeVar("S", Scale, WorkloadScale, TransactionScale)
+S = TypeVar("S", Scale, WorkloadScale, TransactionScale, OperatorScale)
 
 
 def choose_scale(

@@ -22,14 +22,17 @@ from atoll.experiments.claims import (
 )
 from atoll.experiments.here import unmet
 from atoll.experiments.oltp_readings import OltpReadings
+from atoll.experiments.operator_readings import OperatorReadings
 from atoll.experiments.profile_readings import ProfileReadings
 from atoll.experiments.readings import BenchReadings
 from atoll.experiments.workload_readings import VALUES, WorkloadReadings
 from atoll.experiments.workload_settings import PAPER_ROWS
 from atoll.oltp.analysis import cautions
+from atoll.operators.judge import cautions as operator_cautions
 from atoll.schema.experiment import Experiment
 from atoll.schema.kernel import Concurrency, KernelResult
 from atoll.schema.oltp import OltpRuns
+from atoll.schema.operator_runs import OperatorRuns
 from atoll.schema.profile import Profile
 from atoll.schema.summary import BenchSummary
 from atoll.schema.text import plural
@@ -153,6 +156,17 @@ def of_oltp(found: OltpRuns, source: str) -> Ours:
         warnings=tuple(cautions(found)),
         basis="emulated" if found.emulated else "measured",
         more=tuple(commits),
+    )
+
+
+def of_operators(found: OperatorRuns, source: str) -> Ours:
+    return Ours(
+        machine=machine_line(found.machine),
+        size=plural(len(found.graph.operators), "operator"),
+        source=source,
+        readings={"": OperatorReadings(found)},
+        warnings=tuple(operator_cautions(found)),
+        basis="emulated" if found.emulated else "measured",
     )
 
 

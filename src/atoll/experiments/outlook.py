@@ -11,10 +11,18 @@ from atoll.experiments.claims import parse_claim, terms_of
 from atoll.experiments.here import Can, possible, too_large, unmet
 from atoll.experiments.oltp_readings import transactions_here
 from atoll.experiments.workload_settings import at_scale, make_settings, runs_of
-from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, TransactionRun, WorkloadRun
+from atoll.schema.experiment import (
+    BenchRun,
+    Experiment,
+    MeasureRun,
+    OperatorRun,
+    TransactionRun,
+    WorkloadRun,
+)
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits
 
+_DEPLOYMENTS = 3  # of operators; a profile comes before
 Traits = Callable[[str], EngineTraits]
 
 
@@ -48,6 +56,8 @@ def outlook(
         return _of_workloads(experiment.workload, machine, can)
     if experiment.oltp is not None:
         return _of_transactions(experiment.oltp, machine, traits(experiment.oltp.engine))
+    if experiment.operators is not None:
+        return _of_operators(experiment.operators, machine)
     assert experiment.bench is not None
     return _of_bench(experiment.bench, machine, traits, can)
 
@@ -75,6 +85,14 @@ def _of_transactions(run: TransactionRun, machine: Machine, traits: EngineTraits
         for name, scale in run.scales.items()
     }
     return Outlook("in part" if can.cannot else "yes", can.cannot, cost_s)
+
+
+def _of_operators(run: OperatorRun, machine: Machine) -> Outlook:
+    cost_s: dict[str, float | None] = {
+        name: None if too_large(scale, machine) else (_DEPLOYMENTS * scale.blocks + 1) * scale.run_s
+        for name, scale in run.scales.items()
+    }
+    return Outlook("yes", cost_s=cost_s)
 
 
 def _of_bench(run: BenchRun, machine: Machine, traits: Traits, can: Can) -> Outlook:

@@ -3,7 +3,7 @@ query-plan-deployment-poster: "without affecting performance" is measured and no
 
 A run starts the program, places it, lets it warm up, checks every thread, and measures. If the
 packed deployment is not as good as an operator per core (`atoll.operators.judge`), it is planned
-again with 0.1 more headroom, and both run again.
+again with 0.1 more headroom, and all run again.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ from atoll.engines.placeable import Placeable, Running
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.host.environment import emulated, environment
-from atoll.operators.deployments import duties_of, per_core, unbound
 from atoll.operators.judge import judge
 from atoll.operators.used import cores_used, watching
 from atoll.operators.verify import verify
 from atoll.schema.machine import Machine
-from atoll.schema.operator_graph import OperatorGraph
+from atoll.schema.operator_graph import GraphOperator, OperatorGraph
 from atoll.schema.operator_runs import OperatorRound, OperatorRun, OperatorRuns
 from atoll.schema.placement import Deployment, Placement
 from atoll.schema.text import first_of
 from atoll.store.locks import try_lock
 from atoll.store.paths import cache_dir
 
-Planner = Callable[[OperatorGraph, float], Placement]  # with a headroom; raises UsageError
+Planner = Callable[[OperatorGraph, float, Deployment], Placement]  # with a headroom
 _STEP = 0.1  # of headroom
 _FOLDER = "operators"
 
@@ -43,7 +42,7 @@ class Setup:
 
     program: Placeable
     deployments: Sequence[Deployment]
-    plan: Planner
+    plan: Planner  # raises UsageError
     headroom: float
     most_headroom: float
     warmup_s: float
@@ -72,9 +71,9 @@ class Comparison:
         with _only_one():
             graph = graph or self._profiled()
             rounds: list[OperatorRound] = []
-            deployments, headroom = list(self.setup.deployments), self.setup.headroom
+            headroom = self.setup.headroom
             while True:
-                placements = self._placements(deployments, graph, headroom)
+                placements = self._placements(graph, headroom)
                 if not placements:
                     raise UsageError("; ".join(self.refused.values()))
                 done = OperatorRound(headroom=headroom, placements=tuple(placements))
@@ -91,7 +90,7 @@ class Comparison:
                 if more is None:
                     return found
                 self.say(f"headroom {headroom:.1f} did not hold: {result.cause}")
-                headroom, deployments = more, ["per-core", "packed"]
+                headroom = more
 
     def _roomier(self, graph: OperatorGraph, last: OperatorRound) -> float | None:
         """The next headroom with which the plan is another one; None if there is none."""
@@ -99,7 +98,7 @@ class Comparison:
         headroom = last.headroom
         while (headroom := round(headroom + _STEP, 2)) <= self.setup.most_headroom:
             try:
-                plan = self.setup.plan(graph, headroom)
+                plan = self.setup.plan(graph, headroom, "packed")
             except UsageError as fault:
                 self.say(f"headroom {headroom:.1f}: {fault}")
                 return None
@@ -114,29 +113,26 @@ class Comparison:
         setup, host = self.setup, self.host
         self.say("profile: starting")
         with self._started() as running:
-            names = list(dict.fromkeys(n for one in running.threads() for n in one.operators))
+            names = dict.fromkeys(name for one in running.threads() for name in one.operators)
+            unknown = OperatorGraph(
+                engine=setup.program.name,
+                rate=None,
+                operators=tuple(GraphOperator(id=name, activity=None) for name in names),
+            )
             try:
-                running.place(per_core(names, self.machine, setup.program.name, {}))
+                running.place(setup.plan(unknown, 0.0, "per-core"))
             except UsageError:
-                running.place(unbound(self.machine, setup.program.name))
+                running.place(setup.plan(unknown, 0.0, "os"))
             host.sleep(setup.warmup_s)
             self.say(f"profile: watching for {setup.measured_s:g} s")
             return running.profile(setup.measured_s)
 
-    def _placements(
-        self, deployments: Sequence[Deployment], graph: OperatorGraph, headroom: float
-    ) -> list[Placement]:
+    def _placements(self, graph: OperatorGraph, headroom: float) -> list[Placement]:
         """Those that this machine can have; the others are in `refused`."""
-        names, program = [one.id for one in graph.operators], self.setup.program.name
-        make: dict[Deployment, Callable[[], Placement]] = {
-            "os": lambda: unbound(self.machine, program),
-            "per-core": lambda: per_core(names, self.machine, program, duties_of(graph)),
-            "packed": lambda: self.setup.plan(graph, headroom),
-        }
         placements = []
-        for deployment in deployments:
+        for deployment in self.setup.deployments:
             try:
-                placements.append(make[deployment]())
+                placements.append(self.setup.plan(graph, headroom, deployment))
             except UsageError as fault:
                 self.refused[deployment] = str(fault)
                 self.say(f"{deployment} cannot run here: {fault}")

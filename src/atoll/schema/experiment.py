@@ -32,7 +32,7 @@ class Published(Record):
 
     term: str
     value: float = Field(gt=0)
-    unit: Literal["times", "ns", "GB/s", "GB", "%", "count"] = "times"
+    unit: Literal["times", "ns", "ms", "GB/s", "GB", "%", "count", "WIPS"] = "times"
     engine: str = ""  # empty: of no engine
     machine: str  # of Experiment.machines
     where: str = Field(min_length=1)  # the section or table that prints it
@@ -129,6 +129,23 @@ class TransactionRun(Record):
     scales: dict[Size, TransactionScale] = Field(min_length=1)
 
 
+class OperatorScale(Record):
+    """How long a run of operators is."""
+
+    measured_s: int = Field(ge=1)
+    warmup_s: int = Field(ge=0)
+    blocks: int = Field(default=5, ge=1)
+    memory_gib: float = Field(default=0, ge=0)  # that the machine must have
+    run_s: float = Field(gt=0)  # our guess for start, warm-up and measured time of a run
+
+
+class OperatorRun(Record):
+    """Run by `atoll operators compare`: os, per-core and packed."""
+
+    program: str
+    scales: dict[Size, OperatorScale] = Field(min_length=1)
+
+
 class MeasureRun(Record):
     """Run by `atoll measure`, which tells the time itself."""
 
@@ -144,7 +161,11 @@ class Check(Record):
 class Experiment(Record):
     name: str = Field(pattern=r"^[a-z]+-[a-z0-9]+$")
     paper: Literal[
-        "olap-on-chiplets", "numa-distributed-engines", "numa-query-tuning", "arcas-runtime"
+        "olap-on-chiplets",
+        "numa-distributed-engines",
+        "numa-query-tuning",
+        "arcas-runtime",
+        "query-plan-deployment-poster",
     ]
     figure: str = Field(pattern=r"^(Fig\. |Tab\. )\w+$")
     shows: str = Field(min_length=1)
@@ -160,13 +181,16 @@ class Experiment(Record):
     workload: WorkloadRun | None = None
     measure: MeasureRun | None = None
     oltp: TransactionRun | None = None
+    operators: OperatorRun | None = None
     check: Check
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        runs = (self.bench, self.workload, self.measure, self.oltp)
+        runs = (self.bench, self.workload, self.measure, self.oltp, self.operators)
         if sum(one is not None for one in runs) != 1:
-            raise ValueError("an experiment has one of [bench], [workload], [measure] and [oltp]")
+            raise ValueError(
+                "an experiment has one of [bench], [workload], [measure], [oltp] and [operators]"
+            )
         if unknown := [one.machine for one in self.published if one.machine not in self.machines]:
             raise ValueError(f"the machine {unknown[0]!r} of a published number is not in machines")
         return self

@@ -9,9 +9,10 @@ from typing import TypeVar
 from atoll.errors import UsageError
 from atoll.schema.base import parse
 from atoll.schema.operator_graph import OperatorGraph
+from atoll.schema.operator_runs import OperatorRuns
 from atoll.schema.placement import Placement
 
-_F = TypeVar("_F", OperatorGraph, Placement)
+_F = TypeVar("_F", OperatorGraph, Placement, OperatorRuns)
 
 
 def read_graph(path: str) -> OperatorGraph:
@@ -24,14 +25,22 @@ def read_placement(path: str) -> Placement:
     return _read(Placement, path)
 
 
-def read_either(path: str) -> OperatorGraph | Placement:
-    """Raises UsageError, which names the format of graphs if it is neither."""
+def read_operator_runs(path: str) -> OperatorRuns:
+    """Raises UsageError."""
+    return _read(OperatorRuns, path)
+
+
+def read_any(path: str) -> OperatorGraph | Placement | OperatorRuns:
+    """Raises UsageError, which names the format of graphs if it has no known format."""
     try:
         found = json.loads(_bytes(path))
     except ValueError:
         found = None  # `parse` says what is wrong
-    if isinstance(found, dict) and found.get("format") == Placement.model_fields["format"].default:
+    name = found.get("format") if isinstance(found, dict) else None
+    if name == Placement.model_fields["format"].default:
         return read_placement(path)
+    if name == OperatorRuns.model_fields["format"].default:
+        return read_operator_runs(path)
     return read_graph(path)
 
 

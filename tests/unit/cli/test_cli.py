@@ -24,7 +24,7 @@ SUBCOMMANDS = {
     "experiment": ("list", "show", "run", "report"),
     "workload": ("list", "run"),
     "oltp": ("run", "show"),
-    "operators": ("plan", "show", "apply", "undo"),
+    "operators": ("plan", "show", "apply", "undo", "compare", "watch"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -10,7 +11,13 @@ from atoll.bench.axes import make_axis
 from atoll.engines import registry
 from atoll.engines.transactions import TransactionalEngine
 from atoll.errors import UsageError
-from atoll.experiments import oltp_readings, profile_readings, readings, workload_readings
+from atoll.experiments import (
+    oltp_readings,
+    operator_readings,
+    profile_readings,
+    readings,
+    workload_readings,
+)
 from atoll.experiments.catalog import FOLDER, experiments, get, read_experiment
 from atoll.experiments.claims import (
     Outcome,
@@ -26,6 +33,7 @@ from atoll.experiments.workload_settings import make_settings
 from atoll.host.local import LocalHost
 from atoll.probing.workload import kernels
 from atoll.schema.experiment import Experiment
+from atoll.schema.placement import Deployment
 from atoll.stats.paired import Estimate, Interval
 from atoll.suites import registry as suites
 from atoll.suites.selection import select_queries
@@ -125,6 +133,17 @@ def test_transactions_have_known_workloads_and_terms(one: Experiment) -> None:
         assert term.values.keys() <= {"placement", "cores"}
 
 
+@pytest.mark.parametrize("one", [one for one in ALL if one.operators], ids=lambda one: one.name)
+def test_operators_have_a_known_program_and_terms(one: Experiment) -> None:
+    assert one.operators
+    assert one.operators.program in registry.placeable_names()
+    for term in all_terms(one):
+        assert term.name in operator_readings.NAMES
+        assert term.values["deployment"] in get_args(Deployment)
+        assert ("of" in term.values) == (term.name == "percentile")
+        assert term.values.get("of", "50") in operator_readings.PERCENTILES
+
+
 @pytest.mark.parametrize("one", [one for one in ALL if one.measure], ids=lambda one: one.name)
 def test_what_is_measured_has_known_terms(one: Experiment) -> None:
     assert {term.name for term in all_terms(one)} <= profile_readings.NAMES
@@ -206,7 +225,7 @@ def test_a_wrong_file_is_named_with_its_fault(
 
 def test_the_order_is_that_of_the_papers() -> None:
     papers = [name.partition("-")[0] for name in NAMES]
-    order = ["olap", "numa", "tuning", "arcas"]
+    order = ["olap", "numa", "tuning", "arcas", "poster"]
     assert [*dict.fromkeys(papers)] == order
     assert papers == sorted(papers, key=order.index)
 
@@ -217,6 +236,6 @@ def test_the_page_lists_every_experiment(root: Path) -> None:
     listed = [
         line
         for line in text.splitlines()
-        if line.startswith(("| `olap-", "| `numa-", "| `tuning-", "| `arcas-"))
+        if line.startswith(("| `olap-", "| `numa-", "| `tuning-", "| `arcas-", "| `poster-"))
     ]
     assert listed == rows, "\n".join(rows)

@@ -15,7 +15,13 @@ from atoll.report.experiment import tables
 from atoll.report.experiment.tables import shape
 from atoll.report.table import Row, Table
 from atoll.report.terminal.grid import grid, titled
-from atoll.schema.experiment import Experiment, Needs, TransactionRun, WorkloadRun
+from atoll.schema.experiment import (
+    Experiment,
+    Needs,
+    OperatorRun,
+    TransactionRun,
+    WorkloadRun,
+)
 from atoll.schema.span import span
 from atoll.schema.text import plural
 
@@ -133,6 +139,8 @@ def _run(experiment: Experiment) -> list[str]:
         return _run_of_workloads(experiment.workload)
     if experiment.oltp is not None:
         return _run_of_transactions(experiment.oltp)
+    if experiment.operators is not None:
+        return _run_of_operators(experiment.operators)
     run = experiment.bench
     assert run is not None
     axes = [f"{name} = {', '.join(values)}" for name, values in run.axes.items()]
@@ -160,6 +168,15 @@ def _run_of_workloads(run: WorkloadRun) -> list[str]:
         lines.append(
             f"{name}: {'; '.join(filter(None, (size, varied)))}, {plural(scale.blocks, 'block')}"
         )
+    return lines
+
+
+def _run_of_operators(run: OperatorRun) -> list[str]:
+    lines = [f"atoll operators compare {run.program}"]
+    lines += [
+        f"{name}: {plural(scale.blocks, 'block')} of {scale.measured_s} s"
+        for name, scale in run.scales.items()
+    ]
     return lines
 
 
