@@ -1,8 +1,6 @@
 #include "options.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -12,9 +10,9 @@ namespace {
 constexpr std::uint64_t kMostWorkers = 1024;
 constexpr std::uint64_t kMostRuns = 1000;
 
-[[noreturn]] void fail(const std::string& message) {
-  throw UsageFault(message + " (see atoll-kernels --help)");
-}
+constexpr const char* kProgram = "atoll-kernels";
+
+[[noreturn]] void fail(const std::string& message) { fail_usage(kProgram, message); }
 
 // For every workload.
 const std::vector<Parameter>& common() {
@@ -57,90 +55,6 @@ const Workload& named(std::string_view name) {
   fail(std::string(name) + ": not a workload; there are " + known);
 }
 
-const Parameter* find(const std::vector<Parameter>& parameters, std::string_view name) {
-  const auto found = std::find_if(parameters.begin(), parameters.end(),
-                                  [&](const Parameter& each) { return name == each.name; });
-  return found == parameters.end() ? nullptr : &*found;
-}
-
-void check(const Parameter& parameter, const std::string& value) {
-  const std::string flag = "--" + std::string(parameter.name);
-  if (!parameter.choices.empty()) {
-    std::string known;
-    for (const std::string& choice : parameter.choices) {
-      if (value == choice) return;
-      known += (known.empty() ? "" : ", ") + choice;
-    }
-    fail(flag + " " + value + ": unknown; there are " + known);
-  }
-  if (parameter.most == 0) return;
-  std::uint64_t number = 0;
-  const auto [end, fault] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (fault != std::errc() || end != value.data() + value.size() || number < parameter.least ||
-      number > parameter.most) {
-    fail(flag + " " + value + ": not a number from " + std::to_string(parameter.least) + " to " +
-         std::to_string(parameter.most));
-  }
-}
-
-constexpr std::size_t kWidth = 80;
-constexpr std::size_t kHelpAt = 18;
-
-// The words of `text` in lines of at most kWidth columns, the first of which goes on at `column`;
-// the others begin at `indent`.
-std::string wrapped(std::string_view text, std::size_t column, std::size_t indent) {
-  std::string made;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    if (column + word.size() > kWidth) {
-      while (made.ends_with(' ')) made.pop_back();
-      made.append(1, '\n').append(indent, ' ');
-      column = indent;
-    }
-    made.append(word).append(text.empty() ? "\n" : " ");
-    column += word.size() + 1;
-  }
-  return made;
-}
-
-std::string help_of(const std::vector<Parameter>& parameters) {
-  std::string text;
-  for (const Parameter& parameter : parameters) {
-    std::string flag = "  --" + std::string(parameter.name);
-    flag.resize(std::max(flag.size() + 1, kHelpAt), ' ');
-    std::string words = parameter.help;
-    for (const std::string& choice : parameter.choices) {
-      words += (choice == parameter.choices.front() ? ": " : ", ") + choice;
-    }
-    if (*parameter.otherwise != '\0') words += " (" + std::string(parameter.otherwise) + ")";
-    text += flag + wrapped(words, flag.size(), kHelpAt);
-  }
-  return text;
-}
-
-using Values = std::map<std::string, std::string>;
-
-// --name VALUE or --name=VALUE, each at most once.
-Values read_flags(int argc, char** argv, const std::vector<Parameter>& own) {
-  Values given;
-  for (int at = 2; at < argc; ++at) {
-    const std::string_view word = argv[at];
-    if (!word.starts_with("--")) fail(std::string(word) + ": not a flag");
-    const std::size_t equals = word.find('=');
-    const std::string name(word.substr(2, equals == word.npos ? word.npos : equals - 2));
-    const Parameter* parameter = find(common(), name);
-    if (parameter == nullptr) parameter = find(own, name);
-    if (parameter == nullptr) fail("--" + name + ": " + argv[1] + " has no such flag");
-    if (equals == word.npos && ++at == argc) fail("--" + name + ": a value is missing");
-    const std::string value(equals == word.npos ? std::string_view(argv[at])
-                                                : word.substr(equals + 1));
-    check(*parameter, value);
-    if (!given.emplace(name, value).second) fail("--" + name + ": given twice");
-  }
-  return given;
-}
-
 std::string taken(Values& given, const char* name) {
   const auto found = given.extract(name);
   return found.empty() ? find(common(), name)->otherwise : found.mapped();
@@ -174,7 +88,8 @@ Options parse_options(int argc, char** argv, int cpus) {
   if (options.print != Options::Print::kResult) return options;
 
   options.workload = &named(first);
-  Values given = read_flags(argc, argv, options.workload->parameters);
+  Values given =
+      read_flags(argc, argv, 2, kProgram, argv[1], {&common(), &options.workload->parameters});
   options.team.scheduler = taken(given, "scheduler");
   options.team.approach = taken(given, "approach");
   const std::string spread = taken(given, "spread");

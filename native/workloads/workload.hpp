@@ -11,39 +11,16 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
 #include "concurrency.hpp"
+#include "flags.hpp"
 #include "team.hpp"
 
 namespace atl::kernels {
-
-// The user's mistake: one line for standard error, and exit status 2.
-class UsageFault : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// What a verifier throws: one line that says what is wrong, and exit status 1.
-class WrongAnswer : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// A flag `--name VALUE` of a workload: a whole number from `least` to `most`, or one of `choices`,
-// or, with neither, any text (a path).
-struct Parameter {
-  const char* name;
-  const char* otherwise;  // the default
-  const char* help;       // begins with a small letter, no full stop
-  std::uint64_t least = 0;
-  std::uint64_t most = 0;  // 0: not a number
-  std::vector<std::string> choices = {};
-};
 
 // The parameters' values, checked.
 class Settings {

@@ -1,0 +1,69 @@
+#include "placement.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "flags.hpp"
+
+namespace atl::sharedplan {
+namespace {
+
+using kernels::UsageFault;
+
+void check_cpu(int cpu, const Places& here) {
+  for (const Core& core : here.cores) {
+    if (std::find(core.cpus.begin(), core.cpus.end(), cpu) != core.cpus.end()) return;
+  }
+  throw UsageFault("the placement uses CPU " + std::to_string(cpu) +
+                   ", which this process may not; plan for this machine, or allow the CPU");
+}
+
+Placement read(const nlohmann::json& file, std::span<const Spec> plan, const Places& here) {
+  Placement made;
+  made.deployment = file.at("deployment");
+  for (const auto& core : file.at("cores")) made.cpus.push_back(core.at("cpu"));
+  for (const int cpu : made.cpus) check_cpu(cpu, here);
+  if (file.at("units").empty()) return made;
+
+  made.cpus.clear();
+  made.cpu_of.assign(plan.size(), -1);
+  for (const auto& unit : file.at("units")) {
+    const int cpu = unit.at("cpu");
+    check_cpu(cpu, here);
+    if (std::find(made.cpus.begin(), made.cpus.end(), cpu) == made.cpus.end()) {
+      made.cpus.push_back(cpu);
+    }
+    for (const std::string id : unit.at("operators")) {
+      const auto found =
+          std::find_if(plan.begin(), plan.end(), [&](const Spec& spec) { return spec.id == id; });
+      if (found == plan.end()) {
+        throw UsageFault("the placement names " + id + ", which is not an operator of the plan");
+      }
+      int& own = made.cpu_of[static_cast<std::size_t>(found - plan.begin())];
+      if (own >= 0 || unit.value("replicas", 1) != 1) {
+        throw UsageFault("the placement has " + id + " twice; an operator cannot be divided here");
+      }
+      own = cpu;
+    }
+  }
+  for (std::size_t at = 0; at < plan.size(); ++at) {
+    if (made.cpu_of[at] < 0) throw UsageFault("the placement has no core for " + plan[at].id);
+  }
+  return made;
+}
+
+}  // namespace
+
+Placement parse_placement(const std::string& text, std::span<const Spec> plan, const Places& here) {
+  try {
+    const nlohmann::json file = nlohmann::json::parse(text);
+    if (file.at("format") != "atoll/placement" || file.at("version") != 1) {
+      throw UsageFault("not a placement of format atoll/placement 1");
+    }
+    return read(file, plan, here);
+  } catch (const nlohmann::json::exception& fault) {
+    throw UsageFault("not a placement of format atoll/placement 1: " + std::string(fault.what()));
+  }
+}
+
+}  // namespace atl::sharedplan
