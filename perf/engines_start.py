@@ -26,6 +26,7 @@ from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.host.caller import clean_environment
 from atoll.host.local import LocalHost
+from atoll.host.ports import free_ports
 from atoll.host.programs import find_program
 from atoll.host.reaper import become_subreaper, reap
 from atoll.host.topology import read_machine
@@ -35,7 +36,6 @@ from atoll.schema.plan import Plan
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.place import placed_argv
-from atoll.supervise.ports import free_ports
 from atoll.supervise.stable_count import StableCount
 from atoll.supervise.supervisor import lay_out
 from atoll.supervise.termination import end_descendants

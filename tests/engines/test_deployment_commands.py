@@ -11,12 +11,12 @@ import pytest
 
 from atoll.engines import registry
 from atoll.errors import PortTaken, UsageError
+from atoll.host.ports import free_ports
 from atoll.knobs.control import Control
 from atoll.schema.deployment import State, UpOptions
 from atoll.store.paths import run_dir
 from atoll.supervise import records
 from atoll.supervise.launch import launch
-from atoll.supervise.ports import free_ports
 from atoll.supervise.stop import down
 from tests.parts.deployment import HOST, atoll, left_over, message, start
 from tests.parts.toy import ToyEngine, this_machine, toy_plan

@@ -25,8 +25,8 @@ from atoll.engines.postgresql.settings import make_empty as make_postgresql
 from atoll.engines.server.per_slot import environment
 from atoll.errors import EngineFailed, ServerGone
 from atoll.host.local import LocalHost
+from atoll.host.ports import free_ports
 from atoll.schema.results import ClusterLook
-from atoll.supervise.ports import free_ports
 from tests.parts.cluster import suite
 from tests.parts.deployment import until
 from tests.parts.postgresql import ORDINARY_USER

@@ -12,7 +12,7 @@ from atoll.engines.postgresql.engine import PostgreSQLEngine
 from atoll.engines.server.per_slot import ServerPerSlot
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.supervise.ports import free_ports
+from atoll.host.ports import free_ports
 from tests.parts.postgresql import ORDINARY_USER
 from tests.parts.server import atoll, up
 

@@ -17,7 +17,7 @@ import pytest
 from atoll.engines.postgresql.engine import PostgreSQLEngine
 from atoll.errors import EngineFailed
 from atoll.host.local import LocalHost
-from atoll.supervise.ports import free_ports
+from atoll.host.ports import free_ports
 from tests.parts.postgresql import ORDINARY_USER
 
 PASSWORD = "s3cret/of+mine"

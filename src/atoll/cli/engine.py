@@ -10,7 +10,7 @@ from rich.console import Console
 
 from atoll.cli.terminal import show
 from atoll.engines import registry
-from atoll.engines.availability import EngineState, catalog, look, wanted_parts
+from atoll.engines.availability import EngineState, catalog, look, names, wanted_parts
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
@@ -44,7 +44,7 @@ def list_engines(as_json: bool) -> None:
     the table give the reasons. The list includes engines from other packages.
     """
     host = LocalHost()
-    states = [look(name, host) for name in registry.names()]
+    states = [look(name, host) for name in names()]
     if as_json:
         print(json.dumps([_as_json(state) for state in states], indent=1))
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from atoll.engines import registry
+from atoll.engines.api import Installation
 from atoll.engines.calls import located
 from atoll.engines.facts import facts_of
 from atoll.engines.java import find_java
@@ -50,18 +51,28 @@ class EngineState:
         return self.kept_bytes + sum(part.size_bytes for part in self.parts if part.folder)
 
 
+def names() -> tuple[str, ...]:
+    """The engines, and the other programs that are installed as they are."""
+    return (*registry.names(), *registry.programs())
+
+
 def catalog() -> Catalog:
     """The parts of every engine that Atoll can fetch. It leaves out engines that cannot be
     loaded."""
-    parts = {name: _parts(name) for name in registry.names()}
+    parts = {name: _parts(name) for name in names()}
     return {name: known for name, known in parts.items() if known is not None}
 
 
 def _parts(name: str) -> tuple[Part, ...] | None:
     try:
-        return facts_of(registry.get(name)).parts
+        return facts_of(registry.programs().get(name) or registry.get(name)).parts
     except EngineFailed:
         return None
+
+
+def _located(name: str, host: Host) -> Installation:
+    program = registry.programs().get(name)
+    return program.locate(host) if program else located(registry.get(name), host)
 
 
 def look(name: str, host: Host, *, checking: Tell | None = None) -> EngineState:
@@ -75,7 +86,7 @@ def look(name: str, host: Host, *, checking: Tell | None = None) -> EngineState:
     broken = [part for part in parts if part.damage]
     state: State
     try:
-        found = located(registry.get(name), host)
+        found = _located(name, host)
         for part in broken:
             if any(path.startswith(f"{part.folder}/") for path in (f"{found.home}/", found.java)):
                 raise EngineFailed("it would use a damaged part")

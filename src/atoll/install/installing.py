@@ -10,8 +10,8 @@ from pathlib import Path
 
 from atoll.errors import DownloadFailed, NotPermitted, UsageError
 from atoll.host.unpack import unpack
-from atoll.install import debian, maven, wheel
-from atoll.install.catalog import Artifact, Catalog, Packages, Part, Wheel, parts_of
+from atoll.install import debian, maven, pip
+from atoll.install.catalog import Artifact, Catalog, Packages, Part, Sdist, Wheel, parts_of
 from atoll.install.client import Run
 from atoll.install.listing import damage, write_list
 from atoll.install.parts import engines_dir, installed, kept_by, tree_bytes
@@ -76,11 +76,11 @@ def _install(part: Part, folder: Path, tell: Tell, run: Run) -> None:
         raise storing_failed(fault, folder, needed_bytes, part.name) from None
 
 
-def _places(source: Artifact | Wheel, keep: Path) -> tuple[Path, ...]:
+def _places(source: Artifact | Wheel | Sdist, keep: Path) -> tuple[Path, ...]:
     """Where the file may be already."""
     if isinstance(source, Artifact):
         return maven.places(source, keep)
-    return wheel.places(source, keep)
+    return pip.places(source, keep)
 
 
 def _lies_elsewhere(part: Part, keep: Path) -> bool:
@@ -120,9 +120,11 @@ def _made(part: Part, tree: Path, keep: Path, tell: Tell, run: Run) -> Path:
     return tree / source.tree
 
 
-def _fetched(part: Part, source: Artifact | Wheel, keep: Path, tell: Tell, run: Run) -> Path:
+def _fetched(
+    part: Part, source: Artifact | Wheel | Sdist, keep: Path, tell: Tell, run: Run
+) -> Path:
     """A file with the pinned checksum: an existing one, else a fetched one."""
-    pinned = source.sha256 if isinstance(source, Artifact) else source.hash_here()
+    pinned = source.hash_here() if isinstance(source, Wheel) else source.sha256
     for path in _places(source, keep):
         if path.is_file():
             tell(f"checking {path.name}")
@@ -140,7 +142,7 @@ def _fetched(part: Part, source: Artifact | Wheel, keep: Path, tell: Tell, run: 
     if isinstance(source, Artifact):
         path = maven.fetch(source, keep, run=run, tick=tick)
     else:
-        path = wheel.fetch(source, keep, run=run, tick=tick)
+        path = pip.fetch(source, pinned, keep, run=run, tick=tick)
     tell(f"checking {path.name}")
     found = sha256(path)
     if found != pinned:

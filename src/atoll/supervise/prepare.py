@@ -12,6 +12,7 @@ from atoll.engines.sql.shell import shell_command
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.host.caller import clean_environment
+from atoll.host.ports import free_ports
 from atoll.host.programs import find_program
 from atoll.schema.deployment import START_TIMEOUT_S, Access, UpOptions
 from atoll.schema.machine import Machine
@@ -19,7 +20,7 @@ from atoll.schema.plan import Plan
 from atoll.store.paths import cache_dir, run_dir
 from atoll.supervise import records
 from atoll.supervise.place import refuse_foreign, refuse_unfit
-from atoll.supervise.ports import LAST_PORT, free_ports, refuse_taken
+from atoll.supervise.ports import LAST_PORT, refuse_taken
 from atoll.supervise.request import Request
 
 GRACE_S = 5.0

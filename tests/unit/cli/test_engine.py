@@ -78,6 +78,7 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
 
     monkeypatch.setattr(registry, "get", get)
     monkeypatch.setattr(registry, "names", lambda: ("toy",))
+    monkeypatch.setattr(registry, "programs", dict)
     monkeypatch.setattr(installing, "install", install)
     return engine
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from atoll.errors import EngineFailed, NotPermitted, UsageError
 from atoll.host.caller import clean_environment
+from atoll.host.ports import free_ports
 from atoll.host.processes import Finished
 from atoll.host.topology import read_machine
 from atoll.plan.identity import machine_id
@@ -46,7 +47,6 @@ from atoll.supervise.lifecycle import (
     step,
 )
 from atoll.supervise.place import placed_argv, refuse_foreign, refuse_unfit
-from atoll.supervise.ports import free_ports
 from tests.parts.fake_host import FakeHost
 from tests.parts.faults import fails
 from tests.parts.toy import toy_plan

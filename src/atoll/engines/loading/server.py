@@ -1,7 +1,8 @@
-"""The server that loads the tables of a suite into the cache (see `atoll.engines.loading`).
+"""A server of this process: it loads the tables of a suite into the cache
+(`atoll.engines.loading`), or runs operators (`atoll.engines.placeable`).
 
-It ends when this process ends, and when the load is over. A fault quotes the line of its log that
-says most.
+It ends when this process ends, and at the end of its context. A fault quotes the line of its log
+that says most.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _START_S = 300.0
 _STOP_S = 300.0  # a clean end writes everything that is in memory
 _ABORT_S = 10.0
 _POLL_S = 0.1
-_GRAVE = ("PANIC", "FATAL", "ERROR")
+_GRAVE = ("PANIC", "FATAL", "ERROR", "Caused by:")
 # A full disk in the words of the operating system, and of servers that pass its error on.
 _DISK_FULL = (*DISK_FULL, "is full", "with error 28")
 
@@ -45,7 +46,7 @@ def run_folder(data: Path) -> Iterator[Path]:
 
 @dataclass(slots=True)
 class Server:
-    """A server that loads."""
+    """A server that `started` started."""
 
     name: str  # the engine's, for messages
     child: Child
@@ -85,7 +86,7 @@ class Server:
         # 'Aborting' only follows the reason.
         grave = [line for line in _lines_of(self.log, _GRAVE) if "Aborting" not in line]
         lines = grave or _lines_of(self.log, ("",)) or ["no message"]
-        return EngineFailed(f"the {self.name} that loads {how}: {lines[-1]}")
+        return EngineFailed(f"the {self.name} {how}: {lines[-1]}")
 
 
 def _lines_of(log: Path, words: Sequence[str]) -> list[str]:

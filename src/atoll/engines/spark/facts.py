@@ -5,21 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from atoll.engines.facts import EngineFacts
-from atoll.install.catalog import MB, Java, Packages, Part
+from atoll.engines.java import JAVA_17
 
 FACTS = EngineFacts(
     shared_threads="an executor's threads run the tasks of all stages in turn",
-    parts=(
-        Part(
-            "openjdk-17",
-            "17",
-            Packages(("openjdk-17-jre-headless",), with_depends=False),
-            44 * MB,
-            194 * MB,
-            "GPL-2.0 with the classpath exception",
-            Java(17),
-        ),
-    ),
+    parts=(JAVA_17,),
     demo=("wim", "wic"),
     dialects=Path(__file__).parent / "dialects",
 )

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from atoll.engines.availability import EngineState
-from atoll.install.catalog import Artifact, Part, Wheel
+from atoll.install.catalog import Artifact, Part, Sdist, Wheel
 from atoll.install.progress import Tell
 from atoll.report.terminal.grid import grid
 from atoll.schema.size import decimal_size
@@ -64,7 +64,7 @@ def announcement(parts: Sequence[Part]) -> list[str]:
 def _client(part: Part) -> str:
     if isinstance(part.source, Artifact):
         return f"Maven ({part.source.coordinates})"
-    if isinstance(part.source, Wheel):
+    if isinstance(part.source, Wheel | Sdist):
         return f"pip ({part.source.name} {part.source.version})"
     return f"apt ({' '.join(part.source.names)})"
 

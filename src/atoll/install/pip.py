@@ -1,4 +1,8 @@
-"""Fetches a wheel with this Python's pip, as the user has configured it; pip checks the hash."""
+"""Fetches a wheel or a source distribution with this Python's pip, as the user has configured it.
+
+pip checks the hash. It runs a source distribution's own `setup.py` for its name and version, after
+that check, with the newest setuptools of the index.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 from atoll.errors import DownloadFailed
-from atoll.install.catalog import Wheel
+from atoll.install.catalog import Sdist, Wheel
 from atoll.install.client import Run
 
 
-def places(wheel: Wheel, keep: Path) -> tuple[Path, ...]:
-    """Where the wheel may be already."""
-    return tuple(sorted(keep.glob(f"{wheel.name}-{wheel.version}-*.whl")))
+def places(source: Wheel | Sdist, keep: Path) -> tuple[Path, ...]:
+    """Where the file may be already."""
+    return tuple(sorted(keep.glob(source.file)))
 
 
-def fetch(wheel: Wheel, keep: Path, *, run: Run, tick: Callable[[], None]) -> Path:
-    """Fetch the wheel and return its path. Raises DownloadFailed, which quotes pip."""
-    wanted = f"{wheel.name}=={wheel.version}"
+def fetch(
+    source: Wheel | Sdist, pinned: str, keep: Path, *, run: Run, tick: Callable[[], None]
+) -> Path:
+    """Fetch the file and return its path. `pinned`: its SHA-256. Raises DownloadFailed, which
+    quotes pip."""
+    wanted = f"{source.name}=={source.version}"
+    form = f"--no-binary={source.name}" if isinstance(source, Sdist) else "--only-binary=:all:"
     requirements = keep / "requirements.txt"
-    requirements.write_text(f"{wanted} --hash=sha256:{wheel.hash_here()}\n")
+    requirements.write_text(f"{wanted} --hash=sha256:{pinned}\n")
     done = run(
         [
-            *(sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"),
+            *(sys.executable, "-m", "pip", "download", "--no-deps", form),
             *("--require-hashes", "--no-input", "--disable-pip-version-check"),
             *("--progress-bar=off", "--dest", str(keep), "--requirement", str(requirements)),
         ],
@@ -34,7 +42,7 @@ def fetch(wheel: Wheel, keep: Path, *, run: Run, tick: Callable[[], None]) -> Pa
         },  # the download can be watched there, and is removed with the folder
         tick=tick,
     )
-    found = places(wheel, keep)
+    found = places(source, keep)
     if done.returncode != 0 or not found:
         raise DownloadFailed(f"{wanted}: {_reason(done.stdout + done.stderr)}")
     return found[0]

@@ -1,0 +1,1 @@
+"""Apache Flink: programs whose operators are placed from outside."""
