@@ -39,6 +39,7 @@ from atoll.schema.deployment import ProcessSpec
 from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.plan import EngineTraits, Plan
 from atoll.schema.results import Scheduler
+from atoll.schema.text import first_line
 
 _CLIENT = ("execute", "instances", "close")
 T = TypeVar("T")
@@ -102,7 +103,7 @@ def graph_in(engine: ProfiledEngine, document: bytes) -> OperatorGraph:
     try:
         return _returned(engine, "graph", OperatorGraph, document)
     except ValueError as fault:
-        raise ValueError(f"not {engine.document} ({fault})") from None
+        raise ValueError(f"not {engine.document} ({first_line(str(fault))})") from None
 
 
 def malloc_files(engine: Engine, host: Host) -> ProgramFiles | None:
