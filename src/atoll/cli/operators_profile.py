@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import click
 
 from atoll.cli.options import FiniteRange
-from atoll.cli.terminal import show, width
+from atoll.cli.terminal import progress, show, width
 from atoll.errors import UsageError
 from atoll.store.files import write_atomic
 
@@ -94,8 +93,8 @@ def command(
     if url is not None:
         if rates or per_second is not None:
             raise UsageError("a program that runs has its own rate; leave out --rate, --per-second")
-        print(f"watching {source} for {seconds:g} s", file=sys.stderr, flush=True)
-        graph = watch_program(LocalHost(), source, url, seconds)
+        with progress(f"watching {source}") as say:
+            graph = watch_program(LocalHost(), source, url, seconds, say)
     else:
         graph = read_mix(source, files, dict(rates), per_second)
     if output is not None:

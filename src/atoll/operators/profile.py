@@ -4,7 +4,7 @@ programs that run. Reads files; the readers are the engines'.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from atoll.engines import registry
@@ -84,7 +84,9 @@ def _graph(source: str, path: str) -> OperatorGraph:
         raise UsageError(f"{path}: {fault}") from None
 
 
-def watch_program(host: Host, source: str, url: str, seconds: float) -> OperatorGraph:
+def watch_program(
+    host: Host, source: str, url: str, seconds: float, say: Callable[[str], None]
+) -> OperatorGraph:
     """The graph of a program that somebody else has started. Raises UsageError, EngineFailed."""
     program = registry.get_placeable(source)
     if not isinstance(program, Attachable):
@@ -93,4 +95,5 @@ def watch_program(host: Host, source: str, url: str, seconds: float) -> Operator
             f"'atoll operators compare {source}' starts and profiles it"
         )
     with program.attach(host, url) as running:
+        say(f"watching {source} for {seconds:g} s")
         return running.profile(seconds)
