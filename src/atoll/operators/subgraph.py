@@ -23,8 +23,8 @@ class Subset(NamedTuple):
 def densest(
     weights: Weights, size: int, needed: frozenset[int], merit: Sequence[float]
 ) -> Iterator[Subset]:
-    """Subsets of that number of places that have all `needed` ones, the densest first; of equally dense
-    ones that whose places have most merit.
+    """Subsets of that number of places that have all `needed` ones, the densest first; of equally
+    dense ones that whose places have most merit.
 
     All of them if there are at most MOST_SUBSETS. Else one, found by peeling off the place that is
     connected worst and by exchanging places while that helps; `most` is then Charikar's bound

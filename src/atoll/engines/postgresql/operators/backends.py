@@ -59,6 +59,8 @@ _LATE_S = 1.0
 _POLL_S = 0.05
 _COUNTED = "visit"  # the statement that counts itself in a table
 _UNIT = "executions/s"
+_NO_EDGES = "backends share tables only, so no operator gives anything to another"
+_BEHIND = "statements came in faster than they were executed, so the figures are too low"
 # A backend works alone, and nothing else works beside it.
 _SETTINGS = {
     "shared_buffers": "256MB",
@@ -182,7 +184,7 @@ class Backends:
                 )
                 for name in sorted(of)
             ),
-            notes=("backends share tables only, so no operator gives anything to another",),
+            notes=(_NO_EDGES, *([_BEHIND] if self.falls_behind else ())),
         )
 
     def measure(self, seconds: float) -> Throughput:
@@ -215,8 +217,13 @@ class Backends:
             p50_ms=p50,
             p90_ms=p90,
             p99_ms=p99,
-            backlog=any(one.late_s > _LATE_S for one in self.clients),
+            backlog=self.falls_behind,
         )
+
+    @property
+    def falls_behind(self) -> bool:
+        """Whether a statement is executed long after it was due."""
+        return any(one.late_s > _LATE_S for one in self.clients)
 
     def _executions(self) -> float:
         """Until now."""
