@@ -10,7 +10,7 @@ from itertools import combinations, permutations
 from atoll.operators.nodes import Load, Room
 
 ALL_ORDERS = 7  # up to this many groups are tried in every order
-SWAPS = 50_000  # of two cores, at most
+SWAPS = 30_000  # of two cores, at most
 
 Traffic = Mapping[tuple[int, int], float]  # bytes/s between two cores, the lower number first
 Distances = Sequence[Sequence[float]]  # between places, symmetric
@@ -96,6 +96,24 @@ def _cores_moved(
         }
         for one in range(len(loads))
     ]
+    taken = {
+        place: Load(
+            sum(load.memory_gbs for load, at in zip(loads, placed, strict=True) if at == place),
+            sum(load.cache_bytes for load, at in zip(loads, placed, strict=True) if at == place),
+        )
+        for place in used
+    }
+
+    def after(out: int, new: int) -> Load | None:
+        """What the place of `out` holds with `new` instead. None: it cannot."""
+        place = placed[out]
+        held = Load(
+            taken[place].memory_gbs - loads[out].memory_gbs + loads[new].memory_gbs,
+            taken[place].cache_bytes - loads[out].cache_bytes + loads[new].cache_bytes,
+        )
+        may = loads[new].place in (None, place) and rooms[place].takes(held)
+        return held if may else None
+
     least = 1e-9 * max(cost(traffic, placed, distances), 1e-300)
     left = SWAPS
     gains = True
@@ -111,8 +129,12 @@ def _cores_moved(
             gain = price[a][here] + price[b][there] - price[a][there] - price[b][here]
             inside = distances[here][here] + distances[there][there]
             gain -= near[a].get(b, 0.0) * (2 * distances[here][there] - inside)
-            if gain <= least or not _may_swap(placed, loads, rooms, a, b):
+            if gain <= least:
                 continue
+            in_here, in_there = after(a, b), after(b, a)
+            if in_here is None or in_there is None:
+                continue
+            taken[here], taken[there] = in_here, in_there
             for one, old, new in ((a, here, there), (b, there, here)):
                 placed[one] = new
                 for other, carried in near[one].items():
@@ -121,16 +143,3 @@ def _cores_moved(
                         price[other][place] += carried * change
             gains = True
     return placed
-
-
-def _may_swap(
-    placed: Sequence[int], loads: Sequence[Load], rooms: Sequence[Room], a: int, b: int
-) -> bool:
-    for one, other in ((a, b), (b, a)):
-        place = placed[other]
-        if loads[one].place not in (None, place):
-            return False
-        inside = [load for at, load in enumerate(loads) if placed[at] == place and at != other]
-        if not rooms[place].holds([*inside, loads[one]]):
-            return False
-    return True

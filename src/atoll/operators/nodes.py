@@ -30,11 +30,15 @@ class Room:
     cache_bytes: float = inf
 
     def holds(self, loads: Sequence[Load]) -> bool:
-        return (
-            len(loads) <= self.cores
-            and sum(load.memory_gbs for load in loads) <= self.memory_gbs * _ROUND
-            and sum(load.cache_bytes for load in loads) <= self.cache_bytes * _ROUND
+        total = Load(
+            sum(load.memory_gbs for load in loads), sum(load.cache_bytes for load in loads)
         )
+        return len(loads) <= self.cores and self.takes(total)
+
+    def takes(self, total: Load) -> bool:
+        """Whether its memory and cache are enough."""
+        memory = total.memory_gbs <= self.memory_gbs * _ROUND
+        return memory and total.cache_bytes <= self.cache_bytes * _ROUND
 
 
 _ROUND = 1 + 1e-9  # sums of figures that fill a place exactly

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from atoll.errors import UsageError
 from atoll.operators.assignment import Traffic
 from atoll.operators.cores import Item, pack
+from atoll.operators.cores import fewest as fewest_cores
 from atoll.operators.mapping import map_cores
 from atoll.operators.nodes import Load, Room
 from atoll.operators.nodes import fewest as fewest_nodes
@@ -43,7 +44,7 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     _require_nodes(operators, room)
     capacity = round((1 - headroom) * SCALE) + _ROUND
     cores = _fewest_cores(operators, capacity, room)
-    needs = [_load(operators, [cores.units[one] for one in core], room) for core in cores.of]
+    needs = [_load([cores.units[one] for one in core], room) for core in cores.of]
     _require_cores(cores, needs, room, headroom)
     traffic = _between_cores(operators, cores)
     mapped = map_cores(
@@ -83,25 +84,35 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
 
 
 def _fewest_cores(operators: Operators, capacity: int, room: Place) -> _Cores:
-    """Chains are packed as one. If their operators alone need fewer cores, chains are cut."""
-    single = operators.units([[one] for one in range(len(operators.all))], capacity)
+    """Chains are packed as one. If their operators alone need fewer cores, chains are cut; so only
+    a bound for single operators is one."""
     whole = operators.units(operators.chains(capacity), capacity)
     best = _pack(operators, whole, capacity, room)
+    single = operators.units([[one] for one in range(len(operators.all))], capacity)
     if len(whole) == len(single):
         return best
+    alone, items = _items(single, capacity)
+    least = len(alone) + fewest_cores(items, capacity)
+    if len(best.of) == least:
+        return best._replace(fewest=least)
     cut = _pack(operators, single, capacity, room)
     if len(cut.of) >= len(best.of):
         return best._replace(fewest=cut.fewest)
     return _joined(operators, cut, capacity)
 
 
-def _pack(operators: Operators, units: list[Unit], capacity: int, room: Place) -> _Cores:
+def _items(units: Sequence[Unit], capacity: int) -> tuple[list[int], list[Item]]:
+    """The units that must be alone on a core; the others, in their order, for packing."""
     alone = [at for at, unit in enumerate(units) if unit.size > capacity]
-    rest = [at for at, unit in enumerate(units) if unit.size <= capacity]
+    return alone, [Item(unit.size, unit.node) for unit in units if unit.size <= capacity]
+
+
+def _pack(operators: Operators, units: list[Unit], capacity: int, room: Place) -> _Cores:
+    alone, items = _items(units, capacity)
+    rest = sorted({*range(len(units))} - {*alone})
     cores_of = {node.os_index: node.cores for node in room.nodes}
     for at in alone:
-        node = operators.node_of(units[at])
-        if node is not None:
+        if (node := units[at].node) is not None:
             cores_of[node] -= 1
     position = {unit: at for at, unit in enumerate(rest)}
     near: list[list[tuple[float, int]]] = [[] for _ in rest]
@@ -109,12 +120,7 @@ def _pack(operators: Operators, units: list[Unit], capacity: int, room: Place) -
         if a in position and b in position:
             near[position[a]].append((-carried, position[b]))
             near[position[b]].append((-carried, position[a]))
-    found = pack(
-        [Item(units[at].size, operators.node_of(units[at])) for at in rest],
-        capacity,
-        cores_of,
-        [[other for _, other in sorted(one)] for one in near],
-    )
+    found = pack(items, capacity, cores_of, [[other for _, other in sorted(one)] for one in near])
     cores = [[at] for at in alone] + [[rest[at] for at in core] for core in found.cores]
     return _Cores(units, cores, len(alone) + found.fewest)
 
@@ -167,12 +173,12 @@ def _require_cores(cores: _Cores, needs: Sequence[Load], room: Place, headroom: 
             )
 
 
-def _load(operators: Operators, units: Sequence[Unit], room: Place) -> Load:
+def _load(units: Sequence[Unit], room: Place) -> Load:
     nodes = [node.os_index for node in room.nodes]
-    fixed = {operators.node_of(unit) for unit in units} - {None}
+    fixed = {unit.node for unit in units} - {None}
     return Load(
-        sum(operators.memory_gbs(unit) or 0 for unit in units),
-        sum(operators.cache_bytes(unit) for unit in units),
+        sum(unit.memory_gbs or 0 for unit in units),
+        sum(unit.cache_bytes for unit in units),
         next((nodes.index(node) for node in fixed if node is not None), None),
     )
 
@@ -223,32 +229,34 @@ def _give_cpus(
 def _placed(
     operators: Operators, cores: _Cores, cpus: Sequence[int], headroom: float
 ) -> list[PlacedUnit]:
-    traffic = operators.traffic(cores.units)
-    near: list[dict[int, float]] = [{} for _ in cores.units]
-    for (a, b), carried in traffic.items():
-        near[a][b] = near[b][a] = carried
+    core_of = {unit: at for at, core in enumerate(cores.of) for unit in core}
+    dearest: dict[int, tuple[float, str]] = {}
+    for (a, b), carried in operators.traffic(cores.units).items():
+        if core_of[a] == core_of[b]:
+            for one, other in ((a, b), (b, a)):
+                name = operators.all[cores.units[other].operators[0]].id
+                dearest[one] = max(dearest.get(one, (0.0, "")), (carried, name))
+    loads = [sum(cores.units[one].duty for one in core) for core in cores.of]
     return [
         PlacedUnit(
             operators=tuple(operators.all[one].id for one in unit.operators),
             replica=unit.replica,
             replicas=unit.replicas,
-            cpu=cpu,
-            duty=operators.duty(unit),
-            peak=operators.peak(unit),
-            memory_gbs=operators.memory_gbs(unit),
-            reason=reason(operators, cores.units, at, core, near[at], headroom),
+            cpu=cpus[core_of[at]],
+            duty=unit.duty,
+            peak=unit.peak,
+            memory_gbs=unit.memory_gbs,
+            reason=reason(unit, loads[core_of[at]], dearest.get(at), headroom),
         )
-        for core, cpu in zip(cores.of, cpus, strict=True)
-        for at in core
-        for unit in (cores.units[at],)
+        for at, unit in enumerate(cores.units)
     ]
 
 
 def _bound(operators: Operators, cores: _Cores, room: Place, headroom: float) -> Bound:
     fixed = {one.node for one in operators.all} - {None}
-    memory_gbs = sum(operators.memory_gbs(unit) or 0 for unit in cores.units)
+    memory_gbs = sum(unit.memory_gbs or 0 for unit in cores.units)
     nodes = fewest_nodes([node.room for node in room.nodes], cores.fewest, memory_gbs, 0)
-    total = sum(operators.duty(unit) for unit in cores.units)
+    total = sum(unit.duty for unit in cores.units)
     return Bound(
         cores=cores.fewest,
         nodes=max(nodes, len(fixed)),

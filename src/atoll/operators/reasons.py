@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from atoll.operators.room import Place
 from atoll.operators.units import Operators, Unit
@@ -11,40 +11,28 @@ from atoll.schema.size import decimal_size, percent
 from atoll.schema.text import first_of, plural
 
 
-def reason(
-    operators: Operators,
-    units: Sequence[Unit],
-    at: int,
-    core: Sequence[int],
-    near: Mapping[int, float],
-    headroom: float,
-) -> str:
-    """Of the core that a unit got. `core`: all units on it; `near`: bytes/s to other units."""
-    unit = units[at]
-    beside = [other for other in core if other != at]
+def reason(unit: Unit, load: float, dearest: tuple[float, str] | None, headroom: float) -> str:
+    """Of the core that a unit got. `load`: of all units on it; `dearest`: the operator there with
+    which it exchanges most, and how many bytes/s."""
     words = []
     if unit.replicas > 1:
         words.append(f"replica {unit.replica + 1} of {unit.replicas}")
-    node = operators.node_of(unit)
-    if node is not None:
-        words.append(f"its data is on node {node}")
-    dearest = max(beside, key=lambda other: near.get(other, 0), default=None)
-    if operators.duty(unit) > 1 - headroom + 1e-5:
+    if unit.node is not None:
+        words.append(f"its data is on node {unit.node}")
+    if unit.duty > 1 - headroom + 1e-5:
         words.append("alone, as it needs more than a core's share")
-    elif dearest is None:
-        words.append("no other unit is left for this core")
-    elif carried := near.get(dearest, 0):
-        name = operators.all[units[dearest].operators[0]].id
-        words.append(f"beside {name}, {decimal_size(int(carried))}/s between them")
-    else:
-        load = sum(operators.duty(units[other]) for other in core)
+    elif dearest is not None:
+        words.append(f"beside {dearest[1]}, {decimal_size(int(dearest[0]))}/s between them")
+    elif load > unit.duty:
         words.append(f"fits: {percent(load)} of the core in all")
+    else:
+        words.append("alone: no other unit was left that fits")
     return "; ".join(words)
 
 
 def bottlenecks(operators: Operators, units: Sequence[Unit], headroom: float) -> Iterator[str]:
     for unit in units:
-        duty = operators.duty(unit)
+        duty = unit.duty
         name = operators.all[unit.operators[0]].id
         if duty > 1:
             yield (

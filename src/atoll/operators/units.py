@@ -7,8 +7,8 @@ scheduling unit. The paper does not say when they can be; the rules here are Ato
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 from atoll.errors import UsageError
@@ -26,8 +26,13 @@ class Unit:
 
     operators: tuple[int, ...]  # in the order of the data; indices of `Operators.all`
     size: int
-    replica: int = 0
-    replicas: int = 1
+    replica: int
+    replicas: int
+    duty: float
+    peak: float | None
+    memory_gbs: float | None
+    cache_bytes: float
+    node: int | None  # on whose cores it must be
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +130,31 @@ class Operators:
         return activity.peak is not None and activity.peak.value <= BUSY
 
     def units(self, chains: Sequence[Sequence[int]], capacity: int) -> list[Unit]:
-        """The chains as units; an operator above the capacity as replicas, if it can be divided."""
+        """The chains as units; an operator above the capacity as replicas, if it can be divided.
+
+        Operators of a chain are never busy at once: duties and what they keep in caches add, and of
+        the other figures the largest counts.
+        """
         found = []
         for chain in chains:
             size = sum(map(self.size, chain))
             parallel = self.all[chain[0]].parallel and len(chain) == 1
             replicas = -(-size // capacity) if parallel else 1
-            found += [
-                Unit(tuple(chain), -(-size // replicas), one, replicas) for one in range(replicas)
-            ]
+            known = [self.activity(one) for one in chain]
+            nodes = (self.all[one].node for one in chain)
+            first = Unit(
+                operators=tuple(chain),
+                size=-(-size // replicas),
+                replica=0,
+                replicas=replicas,
+                duty=sum(one.duty.value for one in known) / replicas,
+                peak=_most([one.peak for one in known], replicas),
+                memory_gbs=_most([one.memory_gbs for one in known], replicas),
+                cache_bytes=sum(one.cache_bytes or 0 for one in known) / replicas,
+                node=next((node for node in nodes if node is not None), None),
+            )
+            found.append(first)
+            found += [replace(first, replica=one) for one in range(1, replicas)]
         return found
 
     def traffic(self, units: Sequence[Unit]) -> dict[tuple[int, int], float]:
@@ -152,28 +173,10 @@ class Operators:
                     found[pair] = found.get(pair, 0) + each
         return found
 
-    # The vector of a unit. Its operators are never busy at once, so duties and what they keep in
-    # caches add, and of the other figures the largest counts.
 
-    def duty(self, unit: Unit) -> float:
-        return sum(self.activity(one).duty.value for one in unit.operators) / unit.replicas
-
-    def peak(self, unit: Unit) -> float | None:
-        return self._most((self.activity(one).peak for one in unit.operators), unit)
-
-    def memory_gbs(self, unit: Unit) -> float | None:
-        return self._most((self.activity(one).memory_gbs for one in unit.operators), unit)
-
-    def _most(self, figures: Iterable[Known | None], unit: Unit) -> float | None:
-        known = [one.value for one in figures if one is not None]
-        return max(known) / unit.replicas if known else None
-
-    def cache_bytes(self, unit: Unit) -> float:
-        return sum(self.activity(one).cache_bytes or 0 for one in unit.operators) / unit.replicas
-
-    def node_of(self, unit: Unit) -> int | None:
-        nodes = (self.all[one].node for one in unit.operators)
-        return next((node for node in nodes if node is not None), None)
+def _most(figures: Sequence[Known | None], replicas: int) -> float | None:
+    known = [one.value for one in figures if one is not None]
+    return max(known) / replicas if known else None
 
 
 def _looks(
