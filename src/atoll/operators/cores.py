@@ -1,8 +1,9 @@
 """Packs units into the fewest cores: the second phase of query-plan-deployment-poster. Pure.
 
-First fit decreasing comes first. Then an exact search (bin completion, after Korf, 'A New Algorithm
-for Optimal Bin Packing', AAAI 2002) packs the emptiest cores again into one core less, as often as
-it can. If these are all cores and the search ends within its limit, the result is proven.
+First fit decreasing comes first. Then the emptiest cores are packed again into one core less, as
+often as that works: by exchanges (`overfull`), else by an exact search (bin completion, after Korf,
+'A New Algorithm for Optimal Bin Packing', AAAI 2002). If these are all cores and the search ends
+within its limit, the result is proven.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-SEARCHED = 80  # items that the exact search takes at once
+from atoll.operators.overfull import repaired
+
+SEARCHED = 80  # items that are packed again at once
 STEPS = 4_000  # of the exact search
 _SORTED = 50  # completions of a core that are tried fullest first
 
@@ -49,19 +52,39 @@ def pack(
         kept = len(best)
         while kept and sum(map(len, best[kept - 1 :])) <= SEARCHED:
             kept -= 1
-        left = dict(cores_of)
-        for core in best[:kept]:
-            for node in {items[one].node for one in core}:
-                if node is not None:
-                    left[node] -= 1
-        search = _Search(items, capacity)
-        fewer = search.pack(list(chain(*best[kept:])), len(best) - kept - 1, left)
+        fewer, is_proven = _one_less(items, capacity, best[:kept], best[kept:], cores_of)
         if fewer is None:
-            if not kept and not search.gave_up:
-                bound = len(best)
+            bound = len(best) if is_proven and not kept else bound
             break
         best[kept:] = fewer
     return Packed(local if len(local) <= len(best) else best, bound)
+
+
+def _one_less(
+    items: Sequence[Item],
+    capacity: int,
+    kept: Sequence[Sequence[int]],
+    cores: Sequence[Sequence[int]],
+    cores_of: dict[int, int],
+) -> tuple[list[list[int]] | None, bool]:
+    """The items of `cores`, emptiest last, in one core less, if that is found; else whether there
+    is no way. `kept`: the other cores."""
+    if len(cores) < 2:
+        return None, True
+    if all(items[one].node is None for core in cores for one in core):
+        fewer = [list(core) for core in cores[:-1]]
+        for one in cores[-1]:
+            min(fewer, key=lambda core: sum(items[other].size for other in core)).append(one)
+        if found := repaired([item.size for item in items], capacity, fewer):
+            return found, False
+    left = dict(cores_of)
+    for core in kept:
+        for node in {items[one].node for one in core}:
+            if node is not None:
+                left[node] -= 1
+    search = _Search(items, capacity)
+    fewer_ = search.pack(list(chain(*cores)), len(cores) - 1, left)
+    return fewer_, not search.gave_up
 
 
 def fewest(items: Sequence[Item], capacity: int) -> int:
