@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -15,8 +15,13 @@ from atoll.cli.options import (
     profile_option,
 )
 from atoll.cli.terminal import show
-from atoll.schema.placement import Deployment
+from atoll.errors import UsageError
+from atoll.schema.placement import Deployment, Placement
 from atoll.store.operator_files import read_any, read_graph
+
+if TYPE_CHECKING:
+    from atoll.schema.operator_graph import OperatorGraph
+    from atoll.schema.operator_runs import OperatorRuns
 
 
 @click.group(epilog="Example: atoll operators plan graph.json")
@@ -26,6 +31,11 @@ def command() -> None:
     Operators are parts of a program that run for as long as it does: those of a stream, of a plan
     that many queries share, of a pipeline.
     """
+
+
+explain_option = click.option(
+    "--explain", is_flag=True, help="List each unit with the reason for its core."
+)
 
 
 @command.command(
@@ -52,6 +62,8 @@ def command() -> None:
 @machine_option
 @profile_option
 @click.option("-o", "--output", metavar="FILE", help="Write the placement to this file.")
+@explain_option
+@click.option("--svg", metavar="FILE", help="Also draw the graph and the load of its cores.")
 @click.option("--json", "as_json", is_flag=True, help="Print the placement as JSON.")
 def plan(
     graph: str,
@@ -60,6 +72,8 @@ def plan(
     source: str | None,
     profile: str | None,
     output: str | None,
+    explain: bool,
+    svg: str | None,
     as_json: bool,
 ) -> None:
     """Find the fewest cores and nodes for the operators in GRAPH.
@@ -68,31 +82,38 @@ def plan(
     cores that any placement needs, and what the figures leave open.
     """
     from atoll.operators.place import place
-    from atoll.report.terminal import operators as terminal
     from atoll.store.files import write_atomic
 
     machine = machine_for(source, profile=profile)
     measured = measured_profile(machine, profile, here=source is None)
-    placement = place(read_graph(graph), machine, measured, headroom, deployment)
+    operators = read_graph(graph)
+    placement = place(operators, machine, measured, headroom, deployment)
     if output is not None:
         write_atomic(output, placement.model_dump_json(indent=1) + "\n")
+    if svg is not None:
+        from atoll.report.operators.svg import graph_svg
+
+        write_atomic(svg, graph_svg(operators, placement))
     if as_json:
         print(placement.model_dump_json(indent=1))
         return
-    show(terminal.placement_table(placement))
-    print(terminal.placement_text(placement))
+    _show_placement(placement, explain)
 
 
 @command.command("show", epilog="Example: atoll operators show graph.json")
 @click.argument("file", metavar="FILE")
+@explain_option
+@click.option("--svg", metavar="OUT", help="Also draw the graph, or the load of the cores, there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
-def show_file(file: str, as_json: bool) -> None:
+def show_file(file: str, explain: bool, svg: str | None, as_json: bool) -> None:
     """Show FILE: a graph of operators, a placement, or a comparison."""
     from atoll.report.terminal import operators as terminal
     from atoll.schema.operator_graph import OperatorGraph
     from atoll.schema.operator_runs import OperatorRuns
 
     found = read_any(file)
+    if svg is not None:
+        _draw(found, svg)
     if as_json:
         print(found.model_dump_json(indent=1))
     elif isinstance(found, OperatorGraph):
@@ -101,8 +122,31 @@ def show_file(file: str, as_json: bool) -> None:
     elif isinstance(found, OperatorRuns):
         operators_compare.show_runs(found)
     else:
-        show(terminal.placement_table(found))
-        print(terminal.placement_text(found))
+        _show_placement(found, explain)
+
+
+def _show_placement(placement: Placement, explain: bool) -> None:
+    from atoll.report.terminal import operators as terminal
+
+    if explain and placement.units:
+        show(terminal.units_table(placement))
+        print()
+    show(terminal.placement_table(placement))
+    print(terminal.placement_text(placement))
+
+
+def _draw(found: OperatorGraph | Placement | OperatorRuns, path: str) -> None:
+    """Raises UsageError for what has no picture."""
+    from atoll.report.operators.svg import graph_svg, placement_svg
+    from atoll.schema.operator_graph import OperatorGraph
+    from atoll.store.files import write_atomic
+
+    if isinstance(found, OperatorGraph):
+        write_atomic(path, graph_svg(found))
+    elif isinstance(found, Placement) and found.units:
+        write_atomic(path, placement_svg(found))
+    else:
+        raise UsageError("--svg draws graphs, and placements that bind operators")
 
 
 command.add_command(operators_profile.command)

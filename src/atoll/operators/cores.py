@@ -8,6 +8,7 @@ within its limit, the result is proven.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from atoll.operators.overfull import repaired
 
 SEARCHED = 80  # items that are packed again at once
 STEPS = 4_000  # of the exact search
+EVENINGS = 8
 _SORTED = 50  # completions of a core that are tried fullest first
 
 
@@ -39,14 +41,14 @@ def pack(
 
     No item is larger, and none is 0. Items of different nodes do not share a core, and the search
     gives those of a node at most `cores_of` it. `near`: the items with which each item exchanges
-    most, those first; an item goes to the core of such a one if that costs no core. Takes n log n,
-    and the search.
+    most, those first; an item goes to the core of such a one if that costs no core. Then cores are
+    filled evenly where first fit can. Takes n log n, and the search.
     """
     bound = fewest(items, capacity)
-    local = first_fit(items, capacity, near)
-    if len(local) == bound:
-        return Packed(local, bound)
-    best = first_fit(items, capacity, [()] * len(items))
+    best = first_fit(items, capacity, near)
+    if len(best) > bound and any(near):
+        alone = first_fit(items, capacity, [()] * len(items))
+        best = min(best, alone, key=len)
     while len(best) > bound:
         best.sort(key=lambda core: -sum(items[one].size for one in core))
         kept = len(best)
@@ -57,7 +59,31 @@ def pack(
             bound = len(best) if is_proven and not kept else bound
             break
         best[kept:] = fewer
-    return Packed(local if len(local) <= len(best) else best, bound)
+    return Packed(_even(items, capacity, len(best), cores_of, near) or best, bound)
+
+
+def _even(
+    items: Sequence[Item],
+    capacity: int,
+    count: int,
+    cores_of: dict[int, int],
+    near: Sequence[Sequence[int]],
+) -> list[list[int]] | None:
+    """In that number of cores, none filled more than must be: with the least capacity for which
+    first fit needs no more. Full cores beside an empty one would let units wait for no gain."""
+    sizes = [item.size for item in items]
+    low, high = max(-(-sum(sizes) // count), *sizes), capacity
+    best = None
+    for _ in range(min(EVENINGS, 1 + 40_000 // len(items))):
+        middle = (low + high) // 2
+        found = first_fit(items, middle, near)
+        used = Counter(items[core[0]].node for core in found)
+        enough = all(used[node] <= cores for node, cores in cores_of.items())
+        if len(found) <= count and enough:
+            best, high = found, middle
+        else:
+            low = middle + 1
+    return best
 
 
 def _one_less(

@@ -6,7 +6,7 @@ In this order: a placement is possible, has few cores, few nodes, and few bytes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import ceil, inf
 from typing import NamedTuple
 
 from atoll.errors import UsageError
@@ -257,8 +257,11 @@ def _bound(operators: Operators, cores: _Cores, room: Place, headroom: float) ->
     memory_gbs = sum(unit.memory_gbs or 0 for unit in cores.units)
     nodes = fewest_nodes([node.room for node in room.nodes], cores.fewest, memory_gbs, 0)
     total = sum(unit.duty for unit in cores.units)
+    words = f"the operators keep {total:.2f} cores busy, and {percent(1 - headroom)} of each may be"
+    if cores.fewest > ceil(total / (1 - headroom)):
+        words += ", and their shares do not fit into fewer"
     return Bound(
         cores=cores.fewest,
         nodes=max(nodes, len(fixed)),
-        reason=f"{total:.2f} cores busy, with {percent(headroom)} of each core free",
+        reason=words,
     )

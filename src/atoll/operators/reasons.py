@@ -47,12 +47,12 @@ def doubts(operators: Operators, room: Place) -> Iterator[str]:
     """What the figures leave open."""
     known = [one for one in operators.all if one.activity and one.activity.memory_gbs]
     if not known:
-        yield "no operator says how much memory bandwidth it uses, so nodes hold cores by number"
+        yield "no operator says how much memory bandwidth it uses, so only the number of cores counts in a node"
     elif unmeasured := [node.os_index for node in room.nodes if node.memory_gbs is None]:
-        nodes = first_of([str(node) for node in unmeasured], 5)
+        nodes = first_of([f"node {node}" for node in unmeasured], 3)
         yield (
-            f"the memory bandwidth of node {nodes} was not measured, so nodes hold cores by "
-            "number; 'atoll measure' measures it"
+            f"the memory bandwidth of {nodes} was not measured, so only the number of cores counts "
+            "there; 'atoll measure' measures it"
         )
     elif len(known) < len(operators.all):
         silent = [one.id for one in operators.all if one.activity and not one.activity.memory_gbs]

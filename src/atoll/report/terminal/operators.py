@@ -6,8 +6,8 @@ from atoll.report.numbers import number
 from atoll.report.table import Row, Table, without_blank_columns
 from atoll.report.terminal.grid import Fitted
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
-from atoll.schema.placement import Placement
-from atoll.schema.size import gib, percent
+from atoll.schema.placement import PlacedUnit, Placement
+from atoll.schema.size import decimal_size, gib, percent
 from atoll.schema.text import plural
 
 _NONE = "–"
@@ -32,7 +32,7 @@ def graph_table(graph: OperatorGraph) -> Fitted:
                 _known(activity.memory_gbs if activity else None),
                 _NONE if cache is None else gib(cache),
                 _NONE if one.node is None else str(one.node),
-                " ".join(takers.get(one.id, [])) or _NONE,
+                ", ".join(takers.get(one.id, [])) or _NONE,
             )
         )
     columns = ("operator", "name", "kind", "duty", "peak", "GB/s", "cache", "node", "gives to")
@@ -59,18 +59,15 @@ def placement_table(placement: Placement) -> Fitted:
     """A row for each core: its load, and the operators on it."""
     on: dict[int, list[str]] = {}
     for unit in placement.units:
-        name = "+".join(unit.operators)
-        if unit.replicas > 1:
-            name += f"#{unit.replica}"
-        on.setdefault(unit.cpu, []).append(name)
+        on.setdefault(unit.cpu, []).append(unit_name(unit))
     rows: list[Row] = [
         (
             str(core.cpu),
             str(core.node),
             _NONE if core.chiplet is None else str(core.chiplet),
-            percent(core.duty),
+            percent(core.duty) if placement.units else _NONE,
             _NONE if core.memory_gbs is None else number(core.memory_gbs),
-            " ".join(on.get(core.cpu, [])) or _NONE,
+            ", ".join(on.get(core.cpu, [])) or _NONE,
         )
         for core in placement.cores
     ]
@@ -79,10 +76,51 @@ def placement_table(placement: Placement) -> Fitted:
     return Fitted(table, words=("operators",), labels=(), styles={}, breaking=("operators",))
 
 
+def units_table(placement: Placement) -> Fitted:
+    """A row for each unit: what it needs, and why it got its core."""
+    rows: list[Row] = [
+        (
+            unit_name(unit),
+            str(unit.cpu),
+            percent(unit.duty),
+            _NONE if unit.peak is None else percent(unit.peak),
+            _NONE if unit.memory_gbs is None else number(unit.memory_gbs),
+            unit.reason,
+        )
+        for unit in placement.units
+    ]
+    columns = ("unit", "CPU", "duty", "peak", "GB/s", "why there")
+    table = without_blank_columns(Table("", columns, rows))
+    words = ("unit", "why there")
+    return Fitted(table, words=words, labels=(), styles={}, breaking=words)
+
+
 def placement_text(placement: Placement) -> str:
-    """The deployment, its bound, and what limits it, after the table."""
-    size = f"{plural(len(placement.cores), 'core')}, {plural(len(placement.nodes), 'node')}"
-    return f"{placement.deployment}: {size}"
+    """Its size, whether less would do, and what the figures leave open, after the tables."""
+    cores, nodes, bound = len(placement.cores), len(placement.nodes), placement.bound
+    if bound is None:
+        lines = [f"{placement.deployment}: {plural(cores, 'core')}, {plural(nodes, 'node')}"]
+    else:
+        lines = [
+            f"{_against(cores, bound.cores, 'core')}: {bound.reason}",
+            _against(nodes, bound.nodes, "node"),
+        ]
+    if placement.crossing_bytes_per_s is not None and nodes > 1:
+        lines.append(f"{decimal_size(int(placement.crossing_bytes_per_s))}/s between nodes")
+    lines += [f"warning: {warning}" for warning in placement.warnings]
+    return "\n".join(lines)
+
+
+def _against(count: int, least: int, noun: str) -> str:
+    size = plural(count, noun)
+    return (
+        f"{size}; fewer than {count} cannot do" if count == least else f"{size}; at least {least}"
+    )
+
+
+def unit_name(unit: PlacedUnit) -> str:
+    name = "+".join(unit.operators)
+    return f"{name} #{unit.replica + 1}" if unit.replicas > 1 else name
 
 
 def _known(figure: Known | None) -> str:
