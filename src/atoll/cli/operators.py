@@ -14,7 +14,7 @@ from atoll.cli.options import (
     measured_profile,
     profile_option,
 )
-from atoll.cli.terminal import show
+from atoll.cli.terminal import show, width
 from atoll.errors import UsageError
 from atoll.schema.placement import Deployment, Placement
 from atoll.store.operator_files import read_any, read_graph
@@ -108,6 +108,7 @@ def plan(
 def show_file(file: str, explain: bool, svg: str | None, as_json: bool) -> None:
     """Show FILE: a graph of operators, a placement, or a comparison."""
     from atoll.report.terminal import operators as terminal
+    from atoll.report.terminal.operator_sources import graph_text
     from atoll.schema.operator_graph import OperatorGraph
     from atoll.schema.operator_runs import OperatorRuns
 
@@ -118,7 +119,7 @@ def show_file(file: str, explain: bool, svg: str | None, as_json: bool) -> None:
         print(found.model_dump_json(indent=1))
     elif isinstance(found, OperatorGraph):
         show(terminal.graph_table(found))
-        print(terminal.graph_text(found))
+        print(graph_text(found, width()))
     elif isinstance(found, OperatorRuns):
         operators_compare.show_runs(found)
     else:

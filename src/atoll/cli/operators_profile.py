@@ -85,8 +85,8 @@ def command(
     """
     from atoll.host.local import LocalHost
     from atoll.operators.profile import read_mix, watch_program
-    from atoll.report.terminal import operators as terminal
-    from atoll.report.terminal.operator_sources import answer_text, sources_text
+    from atoll.report.terminal.operator_sources import answer_text, graph_text
+    from atoll.report.terminal.operators import graph_table
 
     if bool(files) == (url is not None):
         raise UsageError("give either files or the --url of a program that runs")
@@ -102,9 +102,8 @@ def command(
     if as_json:
         print(graph.model_dump_json(indent=1))
         return
-    show(terminal.graph_table(graph))
-    print(terminal.graph_text(graph))
-    print(sources_text(graph, width()))
+    show(graph_table(graph))
+    print(graph_text(graph, width()))
     print(answer_text(graph, _USUAL_HEADROOM, _why_not(graph.engine), width()))
 
 

@@ -1,4 +1,5 @@
-"""How the figures of a graph are known, and how few cores they need, for a terminal. Pure."""
+"""What stands below the table of a graph: sums, notes, how its figures are known, and how few cores
+they need. Pure."""
 
 from __future__ import annotations
 
@@ -7,18 +8,27 @@ import textwrap
 from collections.abc import Iterator
 
 from atoll.report.numbers import number
-from atoll.schema.operator_graph import Known, OperatorGraph
+from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.size import percent
 from atoll.schema.text import plural
 
 
-def sources_text(graph: OperatorGraph, width: int) -> str:
-    """A line for each kind of figure and each way in which it is known."""
-    ways = dict.fromkeys(
+def graph_text(graph: OperatorGraph, width: int) -> str:
+    """What the whole graph is, what its figures leave out, and in which ways they are known."""
+    at = f" at {number(graph.rate.value)} {graph.rate.unit}" if graph.rate else ""
+    figures = sorted(_figures(graph), key=lambda figure: _ORDER.index(figure[0]))
+    lines = [
+        f"{plural(len(graph.operators), 'operator')}, {plural(len(graph.edges), 'edge')}; "
+        f"{number(sum(_duties(graph)))} cores busy on average{at}",
+        *(f"note: {note}" for note in graph.notes),
+    ]
+    if any(known.source is Source.ESTIMATED for _, known in figures):
+        lines.append("~ estimated from other figures")
+    lines += dict.fromkeys(
         f"{what}: {known.source.value}" + (f" ({known.how})" if known.how else "")
-        for what, known in sorted(_figures(graph), key=lambda figure: _ORDER.index(figure[0]))
+        for what, known in figures
     )
-    return "\n".join(_wrapped(line, width) for line in ways)
+    return "\n".join(_wrapped(line, width) for line in lines)
 
 
 _ORDER = ("duty", "peak", "GB/s", "bytes on edges")
@@ -41,7 +51,7 @@ def answer_text(graph: OperatorGraph, headroom: float, why_not: str, width: int)
 
     `why_not`: why an engine's operators cannot be placed; empty if they can.
     """
-    duties = [one.activity.duty.value for one in graph.operators if one.activity]
+    duties = _duties(graph)
     cores = max(1, math.ceil(sum(duties) / (1 - headroom) - 1e-9))
     lines = [
         f"needs at least {plural(cores, 'core')}: {number(sum(duties))} cores are busy, and "
@@ -55,6 +65,10 @@ def answer_text(graph: OperatorGraph, headroom: float, why_not: str, width: int)
             "'atoll operators plan', then 'apply -o' plan a deployment of that size"
         )
     return "\n".join(_wrapped(line, width) for line in lines)
+
+
+def _duties(graph: OperatorGraph) -> list[float]:
+    return [one.activity.duty.value for one in graph.operators if one.activity]
 
 
 def _wrapped(line: str, width: int) -> str:

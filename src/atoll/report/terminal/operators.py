@@ -41,20 +41,6 @@ def graph_table(graph: OperatorGraph) -> Fitted:
     return Fitted(table, words=words, labels=("operator",), styles={}, breaking=("gives to",))
 
 
-def graph_text(graph: OperatorGraph) -> str:
-    """What the whole graph is, and how its figures are known, after the table."""
-    duties = [one.activity.duty for one in graph.operators if one.activity]
-    at = f" at {number(graph.rate.value)} {graph.rate.unit}" if graph.rate else ""
-    lines = [
-        f"{plural(len(graph.operators), 'operator')}, {plural(len(graph.edges), 'edge')}; "
-        f"{number(sum(duty.value for duty in duties))} cores busy on average{at}"
-    ]
-    if any(duty.source is Source.ESTIMATED for duty in duties):
-        lines.append("~ estimated from other figures")
-    lines += [f"note: {note}" for note in graph.notes]
-    return "\n".join(lines)
-
-
 def placement_table(placement: Placement) -> Fitted:
     """A row for each core: its load, and the operators on it."""
     on: dict[int, list[str]] = {}
