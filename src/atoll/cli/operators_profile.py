@@ -74,9 +74,9 @@ def command(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Find what each operator of a query mix uses, and how few cores the mix needs.
+    """Find what each operator of a query mix uses.
 
-    Each FILE is the profile of one query that the engine SOURCE wrote; docs/operators.md shows
+    Then it says with how few cores the mix would do. Each FILE is the profile of one query that the engine SOURCE wrote; docs/operators.md shows
     the command for each engine. SOURCE may also be 'runtime', for the profile of a program on
     Atoll's task runtime, or 'file', for graphs of your own. With --url, Atoll watches the threads
     of a program that runs.
