@@ -114,7 +114,7 @@ test: setup  ## Unit, golden and property tests, native release tests, DuckDB
 test-engines: setup  ## Every engine but Presto: install, bench, up, verify, down; all answers
 	@tools/system_packages $(ENGINE_PACKAGES)
 	@rm -rf $(RESULTS)/test-engines && mkdir -p $(RESULTS)/test-engines
-	@for engine in spark trino postgresql mariadb; do \
+	@for engine in spark trino postgresql mariadb flink; do \
 	    $(BIN)/atoll engine install $$engine || [ $$? != 130 ]; done
 	-@$(call in_turns,test-engines,installed,tests/engines -m 'installed and not long')
 	@$(BIN)/python -m tools.test_summary --want installed-1 --want installed-2 \

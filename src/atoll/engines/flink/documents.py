@@ -139,3 +139,11 @@ def read_metrics(text: str | bytes, where: str) -> tuple[Metric, ...]:
     if not isinstance(found, list):
         raise EngineFailed(f"{where}: this is no answer of a Flink JobManager: not a list")
     return tuple(read(Metric, json.dumps(each), where) for each in found)
+
+
+def refusal(text: bytes) -> str:
+    """What an answer with another status says: the beginning of the first of its errors."""
+    try:
+        return str(json.loads(text)["errors"][0])
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return text.decode(errors="replace")

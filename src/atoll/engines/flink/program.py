@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, ClassVar
 
 from atoll.engines.api import Installation
@@ -43,8 +44,9 @@ JAVA_MAJOR = 17
 _FOLDER = Path(__file__).parent
 _JOB = "SharedPlan"
 _COMPILE_S = 300.0
+_KEY_S = 120.0
 _CLASSES_BYTES = 1 << 20
-_WARM_S = 60.0
+_WARM_S = 30.0
 _AT_RATE = 0.95
 _KINDS = {
     "source": Kind.SCAN,
@@ -105,11 +107,7 @@ class FlinkSharedPlan:
         installation = self.locate(host)
         classes = _compiled(installation, host)
         rpc_port, rest_port = free_ports(2)
-        for name in ("conf", "tmp", "blob"):
-            (folder / name).mkdir(mode=0o700, exist_ok=True)
-        text = settings.configuration(str(folder), rpc_port, rest_port)
-        write_atomic(folder / "conf/config.yaml", text, mode=0o600)
-        write_atomic(folder / "conf/log4j.properties", settings.LOG, mode=0o600)
+        _write_files(host, installation, folder, rpc_port, rest_port)
         command = partial(
             settings.command, installation.java, installation.home, str(folder), str(classes)
         )
@@ -152,6 +150,31 @@ def _on(cpus: Sequence[int]) -> tuple[str, ...]:
     if launcher is None:
         raise EngineFailed("atoll-exec is not installed; run 'make setup' or reinstall atoll")
     return (launcher, "-C", format_cpulist(cpus), "--")
+
+
+def _write_files(
+    host: Host, installation: Installation, folder: Path, rpc_port: int, rest_port: int
+) -> None:
+    """What both processes read."""
+    for name in ("conf", "tmp", "blob"):
+        (folder / name).mkdir(mode=0o700, exist_ok=True)
+    password, secret = token_hex(16), folder / "conf/password"
+    for name, text in (
+        ("password", password),
+        ("config.yaml", settings.configuration(str(folder), rpc_port, rest_port, password)),
+        ("log4j.properties", settings.LOG),
+    ):
+        write_atomic(folder / "conf" / name, text, mode=0o600)
+    key = folder / settings.KEY
+    key.unlink(missing_ok=True)  # of an earlier start
+    done = host.run(
+        settings.key_command(installation.java, str(key), str(secret)),
+        timeout_s=_KEY_S,
+        tied=True,
+    )
+    if done.returncode != 0:
+        raise EngineFailed(f"keytool cannot make Flink's key: {one_line(done.stdout)[:300]}")
+    key.chmod(0o600)
 
 
 def _compiled(installation: Installation, host: Host) -> Path:

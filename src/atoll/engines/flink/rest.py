@@ -16,13 +16,14 @@ from atoll.engines.flink.documents import (
     _Document,
     read,
     read_metrics,
+    refusal,
 )
 from atoll.errors import EngineFailed, ServerGone, UsageError
 from atoll.schema.text import first_line
 
 _TIMEOUT_S = 10.0
 _MOST_BYTES = 64 << 20
-_FORM = "give http(s)://HOST[:PORT]"
+_FORM = "give http(s)://HOST[:PORT], or that and /jobs/ID"
 _PORTS = {"http": 8081, "https": 443}
 
 D = TypeVar("D", bound=_Document)
@@ -89,7 +90,7 @@ class Rest:
         finally:
             connection.close()
         if answer.status != 200:
-            said = first_line(text.decode(errors="replace"))
+            said = first_line(refusal(text))
             error = ServerGone if answer.status == 503 else EngineFailed  # it starts
             raise error(f"{self.url}{path}: refused with status {answer.status}: {said}")
         return text

@@ -244,7 +244,7 @@ def _between(
 
 def _holders(host: Host, manager: TaskManager) -> list[int]:
     """The process of this machine that listens at its address, if any."""
-    address = urlsplit(manager.path.replace("akka.tcp", "tcp").replace("pekko.tcp", "tcp"))
+    address = urlsplit(manager.path)
     numeric = _local(host, address.hostname or "")
     return holders(host, tcp_listeners(host, numeric, address.port or 0)) if numeric else []
 

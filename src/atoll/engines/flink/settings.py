@@ -1,8 +1,9 @@
 """The configuration of Atoll's own JobManager and task manager. Pure.
 
-Both JVMs take at most 2 GiB. They listen on loopback only, and the JobManager takes no jobs: it
-runs the one on its class path (application mode), so that nobody else on the machine can give it
-code to run.
+Both JVMs take at most 2 GiB. They listen on loopback only. No other user of the machine can have
+them run code: the JobManager takes no jobs, since it runs the one on its class path (application
+mode), and the messages between the two, which are Java objects, need the deployment's own key. Who
+may connect to loopback may read the REST interface, and end the job through it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _HEAP_MB, _FRAMEWORK_MB, _DIRECT_MB, _NETWORK_MB = 512, 128, 128, 64
 _METASPACE_MB, _OVERHEAD_MB = 192, 192
 _MANAGER_MB = 384
+KEY = "conf/key.p12"
 _LOG4J = "2.24.3"
 _JARS = (
     f"flink-dist-{VERSION}.jar",
@@ -35,8 +37,24 @@ appender.out.layout.pattern = %d{HH:mm:ss} %-5p %c{1} %m%n%throwable
 """
 
 
-def configuration(folder: str, rpc_port: int, rest_port: int) -> str:
+def key_command(java: str, store: str, password: str) -> tuple[str, ...]:
+    """Makes the key by which both processes know each other. `password`: a file with it."""
+    return (
+        f"{java.removesuffix('java')}keytool",
+        *("-genkeypair", "-alias", "flink", "-dname", "CN=flink", "-keyalg", "RSA"),
+        *("-storetype", "PKCS12", "-keystore", store, "-storepass:file", password),
+        *("-validity", "3650"),
+    )
+
+
+def configuration(folder: str, rpc_port: int, rest_port: int, password: str) -> str:
     """config.yaml of both."""
+    key = {
+        f"security.ssl.internal.{name}": f"{folder}/{KEY}" for name in ("keystore", "truststore")
+    } | {
+        f"security.ssl.internal.{name}-password": password
+        for name in ("key", "keystore", "truststore")
+    }
     own: Mapping[str, object] = {
         "jobmanager.rpc.address": LOOPBACK,
         "jobmanager.rpc.port": rpc_port,
@@ -46,7 +64,7 @@ def configuration(folder: str, rpc_port: int, rest_port: int) -> str:
         "rest.port": rest_port,
         "rest.bind-port": f'"{rest_port}"',
         "web.submit.enable": "false",
-        "web.cancel.enable": "false",
+        "security.ssl.internal.enabled": "true",
         "taskmanager.host": LOOPBACK,
         "taskmanager.bind-host": LOOPBACK,
         "io.tmp.dirs": f"{folder}/tmp",
@@ -71,7 +89,7 @@ def configuration(folder: str, rpc_port: int, rest_port: int) -> str:
         "heartbeat.timeout": 120_000,  # ms
         "restart-strategy.type": "none",  # a job that failed is not measured
     }
-    return "".join(f"{key}: {value}\n" for key, value in own.items())
+    return "".join(f"{name}: {value}\n" for name, value in {**own, **key}.items())
 
 
 def command(
