@@ -47,7 +47,10 @@ def doubts(operators: Operators, room: Place) -> Iterator[str]:
     """What the figures leave open."""
     known = [one for one in operators.all if one.activity and one.activity.memory_gbs]
     if not known:
-        yield "no operator says how much memory bandwidth it uses, so only the number of cores counts in a node"
+        yield (
+            "no operator says how much memory bandwidth it uses, so only the number of cores "
+            "counts in a node"
+        )
     elif unmeasured := [node.os_index for node in room.nodes if node.memory_gbs is None]:
         nodes = first_of([f"node {node}" for node in unmeasured], 3)
         yield (

@@ -22,7 +22,7 @@ from atoll.schema.placement import PlacedUnit, Placement
 from atoll.schema.size import percent
 from atoll.schema.text import plural
 
-_BOX, _TALL = 128.0, 34.0  # of an operator
+_BOX, _TALL = 136.0, 34.0  # of an operator
 _ACROSS, _DOWN = 56.0, 9.0  # between operators
 _TOP = 62.0
 _LETTERS = 16  # of a name in its box

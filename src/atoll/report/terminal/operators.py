@@ -99,9 +99,9 @@ def placement_text(placement: Placement) -> str:
 
 def _against(count: int, least: int, noun: str) -> str:
     size = plural(count, noun)
-    return (
-        f"{size}; fewer than {count} cannot do" if count == least else f"{size}; at least {least}"
-    )
+    if count > least:
+        return f"{size}; at least {least}"
+    return size if count == 1 else f"{size}; fewer than {count} cannot do"
 
 
 def unit_name(unit: PlacedUnit) -> str:
