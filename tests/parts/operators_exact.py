@@ -40,7 +40,8 @@ def fewest_cores(sizes: Sequence[int], capacity: int) -> int:
         model.addConstr(sum(flow[arc] for arc in arcs if arc[1] - arc[0] == size) >= count)
     model.minimize()
     assert model.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return round(model.getObjectiveValue())
+    found: int = round(model.getObjectiveValue())
+    return found
 
 
 def fewest_places(loads: Sequence[Load], rooms: Sequence[Room]) -> int | None:
@@ -60,4 +61,5 @@ def fewest_places(loads: Sequence[Load], rooms: Sequence[Room]) -> int | None:
     if model.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
         return None
     assert model.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return round(model.getObjectiveValue())
+    found: int = round(model.getObjectiveValue())
+    return found

@@ -76,10 +76,10 @@ def command(
 ) -> None:
     """Find what each operator of a query mix uses.
 
-    Then it says with how few cores the mix would do. Each FILE is the profile of one query that the engine SOURCE wrote; docs/operators.md shows
-    the command for each engine. SOURCE may also be 'runtime', for the profile of a program on
-    Atoll's task runtime, or 'file', for graphs of your own. With --url, Atoll watches the threads
-    of a program that runs.
+    Then it says with how few cores the mix would do. Each FILE is the profile of one query that the
+    engine SOURCE wrote; docs/operators.md shows the command for each engine. SOURCE may also be
+    'runtime', for the profile of a program on Atoll's task runtime, or 'file', for graphs of your
+    own. With --url, Atoll watches the threads of a program that runs.
 
     Figures that are estimated have a '~'. The lines below the table say how each is known.
     """

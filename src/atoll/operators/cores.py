@@ -44,6 +44,8 @@ def pack(
     most, those first; an item goes to the core of such a one if that costs no core. Then cores are
     filled evenly where first fit can. Takes n log n, and the search.
     """
+    if not items:
+        return Packed([], 0)
     bound = fewest(items, capacity)
     best = first_fit(items, capacity, near)
     if len(best) > bound and any(near):

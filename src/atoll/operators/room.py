@@ -37,8 +37,8 @@ class Node:
 
     @property
     def merit(self) -> float:
-        """The more bandwidth the better, then the more memory."""
-        return (self.memory_gbs or 0) + self.memory_bytes / 1e15
+        """The more bandwidth the better, then the more memory, then the more cores."""
+        return (self.memory_gbs or 0) + self.memory_bytes / 1e15 + self.cores / 1e9
 
     @property
     def room(self) -> Room:

@@ -34,7 +34,7 @@ def _compare_cores(seed: int, instances: int, most: int) -> None:
 
 
 def test_as_few_cores_as_the_exact_solver() -> None:
-    _compare_cores(seed=1, instances=30, most=40)
+    _compare_cores(seed=1, instances=12, most=36)
 
 
 @pytest.mark.long
@@ -69,7 +69,7 @@ def _compare_nodes(seed: int, instances: int) -> None:
 
 
 def test_as_few_nodes_as_the_exact_solver() -> None:
-    _compare_nodes(seed=3, instances=40)
+    _compare_nodes(seed=3, instances=12)
 
 
 @pytest.mark.long
