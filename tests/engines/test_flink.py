@@ -27,7 +27,7 @@ pytestmark = pytest.mark.installed
 
 HOST = LocalHost()
 CPUS = sorted(os.sched_getaffinity(0))
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 OWNER = """
 import sys
 from pathlib import Path
