@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from atoll.engines.binding import bind
 from atoll.engines.placeable import OperatorThread, Throughput
 from atoll.host.api import Host
@@ -35,6 +37,14 @@ def placement(cpu_of: Mapping[str, int], node_of: Mapping[int, int] | None = Non
         ),
         nodes=tuple(PlacedNode(node=one, cores=nodes.count(one)) for one in sorted(set(nodes))),
     )
+
+
+def pagemap(shown: Mapping[int, bool]) -> bytes:
+    """Address of a page -> whether only this process maps it."""
+    entries = np.zeros(max(shown) // 4096 + 1, dtype=np.uint64)
+    for address, exclusive in shown.items():
+        entries[address // 4096] = (1 << 63) | (exclusive << 56)
+    return entries.tobytes()
 
 
 def graph(duties: Mapping[str, float]) -> OperatorGraph:

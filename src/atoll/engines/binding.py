@@ -2,14 +2,15 @@
 
 Every thread of a unit gets a mask of its unit's one CPU, and no other thread is touched. A page
 that a bound thread touches first comes to its node. What was there before is moved, where it can be
-known whose it is: the private pages of a process all of whose operators run on one node. The rest
-stays: pages that processes share, and those of a process whose operators run on several nodes.
+known whose it is: the pages that only one process maps, if all of its operators run on one node.
+The rest stays: pages that processes share, and those of a process with operators on several nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +23,13 @@ from atoll.schema.inspection import MappingKind
 from atoll.schema.placement import Placement
 from atoll.schema.text import first_of
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 _OWN = (MappingKind.HEAP, MappingKind.STACK, MappingKind.ANONYMOUS)
 _PAGE_BYTES = 4096
 _MOST_PAGES = 1 << 18  # looked at in one go: 1 GiB
+_PRESENT_AND_EXCLUSIVE = np.uint64(1 << 63 | 1 << 56)
 
 
 def seats_of(
@@ -102,20 +107,29 @@ def _has_nodes(host: Host) -> bool:
     return host.exists("/sys/devices/system/node/node1")
 
 
-def own_pages(host: Host, pid: int) -> Sequence[np.ndarray[tuple[int], np.dtype[np.uint64]]]:
-    """The addresses at which a process may have pages of its own, in pieces of at most 1 GiB."""
+def own_pages(host: Host, pid: int) -> Iterator[npt.NDArray[np.uint64]]:
+    """The addresses of pages of a process that no other process maps, in pieces of at most 1 GiB.
+    Without the pages of files. Nothing for a process that has ended, or that may not be read."""
     try:
         mappings = parse_maps(host.read_text(f"/proc/{pid}/maps"))
-    except GONE:
-        return []
-    return [
-        np.arange(
-            start, min(start + _MOST_PAGES * _PAGE_BYTES, each.end), _PAGE_BYTES, dtype=np.uint64
-        )
-        for each in mappings
-        if kind_of(each, {}) in _OWN
-        for start in range(each.start, each.end, _MOST_PAGES * _PAGE_BYTES)
-    ]
+        for each in mappings:
+            if kind_of(each, {}) in _OWN:
+                for start in range(each.start, each.end, _MOST_PAGES * _PAGE_BYTES):
+                    pages = min(_MOST_PAGES, (each.end - start) // _PAGE_BYTES)
+                    if len(found := _exclusive(host, pid, start, pages)):
+                        yield found
+    except OSError:
+        return
+
+
+def _exclusive(host: Host, pid: int, start: int, pages: int) -> npt.NDArray[np.uint64]:
+    """By /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst). After a fork, parent and
+    child map the same pages until one of them writes."""
+    path = f"/proc/{pid}/pagemap"
+    content = host.read_bytes(path, offset=8 * (start // _PAGE_BYTES), size=8 * pages)
+    entries = np.frombuffer(content[: len(content) // 8 * 8], dtype=np.uint64)
+    own = (entries & _PRESENT_AND_EXCLUSIVE) == _PRESENT_AND_EXCLUSIVE
+    return np.uint64(start) + np.flatnonzero(own).astype(np.uint64) * np.uint64(_PAGE_BYTES)
 
 
 def _move(host: Host, pid: int, node: int) -> None:

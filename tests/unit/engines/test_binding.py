@@ -10,7 +10,7 @@ from atoll.engines.binding import bind, seats_of
 from atoll.engines.placeable import OperatorThread
 from atoll.errors import UsageError
 from tests.parts.fake_host import FakeHost
-from tests.parts.placed import placement
+from tests.parts.placed import pagemap, placement
 
 
 @given(
@@ -62,8 +62,10 @@ def test_memory_follows_a_process_whose_operators_are_all_on_one_node(
     second: int, moved: bool
 ) -> None:
     host = FakeHost({"/sys/devices/system/node/node1/x": "", "/proc/9/maps": MAPS})
-    host.pages[9] = {0x10000: 0, 0x12000: 1, 0x20000: 0}  # the last one is shared
+    host.pages[9] = {0x10000: 0, 0x11000: 0, 0x12000: 1, 0x20000: 0}
+    # Since a fork another process maps the second page, too. The last mapping is shared.
+    host.blobs["/proc/9/pagemap"] = pagemap({0x10000: True, 0x11000: False, 0x12000: True})
     plan = placement({"a": 1, "b": second}, {1: 1, 2: 1, 4: 0})
     bind(host, [OperatorThread(("a",), 9, 9), OperatorThread(("b",), 9, 10)], plan)
     assert host.masks == {9: {1}, 10: {second}}
-    assert host.pages[9] == {0x10000: 1 if moved else 0, 0x12000: 1, 0x20000: 0}
+    assert host.pages[9] == {0x10000: 1 if moved else 0, 0x11000: 0, 0x12000: 1, 0x20000: 0}

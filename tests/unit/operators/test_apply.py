@@ -10,7 +10,7 @@ from atoll.errors import ProcessGone, UsageError
 from atoll.operators.apply import apply, undo
 from atoll.operators.verify import verify
 from atoll.store.paths import state_dir
-from tests.parts.placed import PID, Program, ProgramHost, placement
+from tests.parts.placed import PID, Program, ProgramHost, pagemap, placement
 
 EVERYWHERE = frozenset(range(8))
 
@@ -110,6 +110,7 @@ def test_verify_counts_pages_of_a_process_on_one_node() -> None:
     program = Program(host)
     host.files[f"/proc/{PID}/maps"] = "10000-14000 rw-p 00000000 00:00 0 [heap]\n"
     host.pages[PID] = {0x10000: 1, 0x11000: 1, 0x12000: 1, 0x13000: 0}
+    host.blobs[f"/proc/{PID}/pagemap"] = pagemap(dict.fromkeys(host.pages[PID], True))
     plan = placement({"a": 2}, {2: 1})
     program.place(plan)
     found = verify(host, program.threads(), plan)
