@@ -1,8 +1,8 @@
 """Operators in the guest: `python -m tests.vm.inside.operators ANSWER NODES [drift]`.
 
 Half of the operators are processes, which have touched memory before they are placed; the others
-are threads of one process. For each number in NODES ('1,2,3,4') there are as many operators as need
-so many nodes. They are planned, placed and looked at. With `drift`, one operator then works half as
+are threads of one process. For each number in NODES ('1,2,3,4') there are as many operators as
+need that number of nodes. They are planned, placed and looked at. With `drift`, one operator then works half as
 much again, and is watched. ANSWER gets what was seen, as JSON.
 """
 
@@ -63,6 +63,8 @@ def work(name: str, folder: Path, *, has_early: bool) -> None:
     """An operator, until its process is killed."""
     late = mmap.mmap(-1, PAGES * PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     early = mmap.mmap(-1, PAGES * PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    # The kernel joins neighbouring mappings, and a huge page would be of several operators.
+    late.madvise(mmap.MADV_NOHUGEPAGE)
     if has_early:
         touch(early)
     me = Operator(
@@ -199,7 +201,7 @@ def look(one: Operator) -> dict[str, Any]:
 
 
 def placed_on(nodes: int, machine: Machine) -> dict[str, Any]:
-    """What is seen of a plan that needs so many nodes."""
+    """What is seen of a plan that needs that number of nodes."""
     each = len(machine.allowed_cores) // sum(bool(node.pus) for node in machine.nodes)
     with operators(each * (nodes - 1) + 1) as (found, folder):
         names = [one.name for one in found]
