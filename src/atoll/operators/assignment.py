@@ -10,7 +10,7 @@ from itertools import combinations, permutations
 from atoll.operators.nodes import Load, Room
 
 ALL_ORDERS = 7  # up to this many groups are tried in every order
-SWAPS = 30_000  # of two cores, at most
+SWAPS = 5_000  # of two cores, at most
 
 Traffic = Mapping[tuple[int, int], float]  # bytes/s between two cores, the lower number first
 Distances = Sequence[Sequence[float]]  # between places, symmetric

@@ -76,7 +76,7 @@ def _even(
     sizes = [item.size for item in items]
     low, high = max(-(-sum(sizes) // count), *sizes), capacity
     best = None
-    for _ in range(min(EVENINGS, 1 + 40_000 // len(items))):
+    for _ in range(min(EVENINGS, 1 + 5_000 // len(items))):
         middle = (low + high) // 2
         found = first_fit(items, middle, near)
         used = Counter(items[core[0]].node for core in found)
@@ -160,7 +160,9 @@ def first_fit(
     order = sorted(range(len(items)), key=lambda one: -items[one].size)
     tags = dict.fromkeys(items[one].node for one in order)
     cores: list[list[int]] = []
-    rooms = _Rooms(len(items), capacity)
+    # Two neighbouring cores of one node together hold more than one core does.
+    total = sum(item.size for item in items)
+    rooms = _Rooms(min(len(items), 2 * total // capacity + 2 * len(tags)), capacity)
     core_of: dict[int, int] = {}
     for node in sorted(tags, key=lambda node: (node is None, node or 0)):
         first = 0 if node is None else len(cores)
@@ -168,10 +170,11 @@ def first_fit(
             if items[one].node != node:
                 continue
             size = items[one].size
-            beside = (core_of[other] for other in near[one] if other in core_of)
-            wanted = (core for core in beside if core >= first and rooms.of(core) >= size)
-            core = next(wanted, None)
-            if core is None:
+            for other in near[one]:
+                core = core_of.get(other, -1)
+                if core >= first and rooms.of(core) >= size:
+                    break
+            else:
                 core = rooms.first(size, first)
             if core == len(cores):
                 cores.append([])
@@ -192,11 +195,16 @@ class _Rooms:
         return self._most[self._leaves + core]
 
     def take(self, core: int, size: int) -> None:
+        most = self._most
         at = self._leaves + core
-        self._most[at] -= size
+        most[at] -= size
         while at > 1:
             at //= 2
-            self._most[at] = max(self._most[2 * at], self._most[2 * at + 1])
+            left, right = most[2 * at], most[2 * at + 1]
+            larger = left if left > right else right
+            if most[at] == larger:
+                break
+            most[at] = larger
 
     def first(self, size: int, start: int) -> int:
         """The first core from `start` on with room. There is one, since unused cores count too."""
@@ -248,7 +256,8 @@ class _Search:
         room = self._capacity - items[0].size
         slack = cores * self._capacity - items[0].size - sums[0]
         found = self._completions(rest, sums, 0, room, items[0].node, slack, [])
-        for _, node, chosen in chain(sorted(islice(found, _SORTED)), found):
+        fullest = sorted(islice(found, _SORTED), key=lambda one: (one[0], one[2]))
+        for _, node, chosen in chain(fullest, found):
             after = cores_of
             if node is not None:
                 if not cores_of[node]:

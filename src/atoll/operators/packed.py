@@ -12,7 +12,6 @@ from typing import NamedTuple
 from atoll.errors import UsageError
 from atoll.operators.assignment import Traffic
 from atoll.operators.cores import Item, pack
-from atoll.operators.cores import fewest as fewest_cores
 from atoll.operators.mapping import map_cores
 from atoll.operators.nodes import Load, Room
 from atoll.operators.nodes import fewest as fewest_nodes
@@ -88,13 +87,12 @@ def _fewest_cores(operators: Operators, capacity: int, room: Place) -> _Cores:
     a bound for single operators is one."""
     whole = operators.units(operators.chains(capacity), capacity)
     best = _pack(operators, whole, capacity, room)
+    alone, items = _items(whole, capacity)
+    if len(best.of) == len(alone) - (-sum(item.size for item in items) // capacity):
+        return best._replace(fewest=len(best.of))
     single = operators.units([[one] for one in range(len(operators.all))], capacity)
     if len(whole) == len(single):
         return best
-    alone, items = _items(single, capacity)
-    least = len(alone) + fewest_cores(items, capacity)
-    if len(best.of) == least:
-        return best._replace(fewest=least)
     cut = _pack(operators, single, capacity, room)
     if len(cut.of) >= len(best.of):
         return best._replace(fewest=cut.fewest)

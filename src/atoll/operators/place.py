@@ -6,7 +6,6 @@ In this order: a placement is possible, has few cores, few nodes, and few bytes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import product
 
 from atoll.errors import UsageError
 from atoll.operators.packed import packed
@@ -137,7 +136,8 @@ def _crossing(graph: OperatorGraph, units: Sequence[PlacedUnit], room: Place) ->
         return None
     total = 0.0
     for edge in known:
-        pairs = list(product(nodes[edge.giver], nodes[edge.taker]))
         assert edge.bytes_per_s is not None
-        total += edge.bytes_per_s.value * sum(a != b for a, b in pairs) / len(pairs)
+        givers, takers = nodes[edge.giver], nodes[edge.taker]
+        apart = sum(giver != taker for giver in givers for taker in takers)
+        total += edge.bytes_per_s.value * apart / (len(givers) * len(takers))
     return total

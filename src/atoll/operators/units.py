@@ -8,8 +8,8 @@ scheduling unit. The paper does not say when they can be; the rules here are Ato
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 
 from atoll.errors import UsageError
 from atoll.schema.operator_graph import Activity, GraphOperator, Known, OperatorGraph
@@ -20,8 +20,7 @@ MOST_OVERLAP = 0.1  # of the windows, in which both may be busy
 SCALE = 10**9  # duties as integers, whose sums do not depend on their order
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """What is placed on one core. `size` is the part of the core that it needs, times SCALE."""
 
     operators: tuple[int, ...]  # in the order of the data; indices of `Operators.all`
@@ -35,8 +34,7 @@ class Unit:
     node: int | None  # on whose cores it must be
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(NamedTuple):
     giver: int
     taker: int
     bytes_per_s: float
@@ -154,7 +152,7 @@ class Operators:
                 node=next((node for node in nodes if node is not None), None),
             )
             found.append(first)
-            found += [replace(first, replica=one) for one in range(1, replicas)]
+            found += [first._replace(replica=one) for one in range(1, replicas)]
         return found
 
     def traffic(self, units: Sequence[Unit]) -> dict[tuple[int, int], float]:

@@ -1,0 +1,81 @@
+"""`atoll operators plan` and `show`: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from atoll.cli import run
+from atoll.schema.placement import Placement
+from tests.parts.faults import check_complaint
+from tests.parts.machines import NodeShape, build
+from tests.parts.operators import graph, operator
+from tests.parts.paths import GOLDEN
+
+Capture = pytest.CaptureFixture[str]
+TPCW = str(GOLDEN / "operators" / "tpcw-44.json")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> str:
+    """Eight nodes of two cores."""
+    path = tmp_path / "machine.json"
+    path.write_text(build([[NodeShape((), 2)] * 2] * 4).model_dump_json())
+    return str(path)
+
+
+def test_a_plan_is_printed_written_and_drawn(machine: str, tmp_path: Path, capsys: Capture) -> None:
+    placement, drawing = tmp_path / "p.json", tmp_path / "p.svg"
+    written = ["-o", str(placement), "--svg", str(drawing)]
+    assert run(["operators", "plan", TPCW, "--machine", machine, "--explain", *written]) == 0
+    shown = capsys.readouterr().out
+    assert "6 cores; fewer than 6 cannot do: the operators keep 4.06 cores busy" in shown
+    assert "3 nodes; fewer than 3 cannot do" in shown and "why there" in shown
+    found = Placement.model_validate_json(placement.read_text())
+    assert len(found.cores) == 6
+    texts = [one.text for one in ElementTree.parse(drawing).iter() if one.tag.endswith("text")]
+    assert {"scan order_line", "top best", "CPU 5", "100 %"} <= set(texts)
+    assert sum(text == "CPU 0" for text in texts) == 1
+
+    assert run(["operators", "show", str(placement)]) == 0
+    assert capsys.readouterr().out == shown[shown.index("CPU  node") :]
+    loads = tmp_path / "loads.svg"
+    assert run(["operators", "show", str(placement), "--json", "--svg", str(loads)]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(placement.read_text())
+    ElementTree.parse(loads)
+
+
+def test_a_graph_is_shown_and_drawn(tmp_path: Path, capsys: Capture) -> None:
+    drawing = tmp_path / "g.svg"
+    assert run(["operators", "show", TPCW, "--svg", str(drawing)]) == 0
+    assert "44 operators, 55 edges; 4.06 cores busy" in " ".join(capsys.readouterr().out.split())
+    ElementTree.parse(drawing)
+
+
+def test_every_name_is_drawn_as_text(machine: str, tmp_path: Path) -> None:
+    """An operator's name is the engine's, so it may have any letters."""
+    path, drawing = tmp_path / "g.json", tmp_path / "g.svg"
+    names = ("<script>", "a&b", "\x1b[31mred")
+    path.write_text(graph([operator(name, 0.1) for name in names]).model_dump_json())
+    for command in (["plan", str(path), "--machine", machine], ["show", str(path)]):
+        assert run(["operators", *command, "--svg", str(drawing)]) == 0
+        drawn = "".join(ElementTree.parse(drawing).getroot().itertext())
+        assert "<script>" in drawn and "a&b" in drawn
+
+
+def test_what_is_refused(machine: str, tmp_path: Path, capsys: Capture) -> None:
+    missing = str(tmp_path / "none.json")
+    assert run(["operators", "plan", missing]) == 2
+    check_complaint(capsys.readouterr().err, file=missing)
+    free = str(tmp_path / "os.json")
+    assert (
+        run(["operators", "plan", TPCW, "--machine", machine, "--deployment", "os", "-o", free])
+        == 0
+    )
+    capsys.readouterr()
+    assert run(["operators", "show", free, "--svg", str(tmp_path / "os.svg")]) == 2
+    check_complaint(capsys.readouterr().err)
+    assert not (tmp_path / "os.svg").exists()
