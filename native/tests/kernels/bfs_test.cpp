@@ -46,19 +46,24 @@ void check_tree(const Graph& graph, Vertex source, std::span<const Vertex> paren
 
 TEST(Bfs, FindsAShortestTree) {
   std::map<std::pair<const Graph*, Vertex>, std::vector<std::uint64_t>> depths;
-  on_known_graphs(
-      [&](Team& team, const Memory& memory, const Graph& graph, const std::string& where) {
-        for (const Vertex source : {Vertex{0}, graph.vertices / 2, graph.vertices - 1}) {
-          std::vector<std::uint64_t>& depth = depths[{&graph, source}];
-          if (depth.empty()) depth = relaxed_depths(graph, source);
-          std::vector<Vertex> parents(graph.vertices, 77);
-          bfs(team, memory, graph, source, parents);
-          check_tree(graph, source, parents, depth, where);
-          EXPECT_NO_THROW(verify_bfs(graph, source, parents)) << where;
-          bfs_by_messages(team, graph, source, parents);
-          check_tree(graph, source, parents, depth, where + ", messages");
-        }
-      });
+  on_known_graphs([&](Team& team, const Memory& memory, const Graph& graph,
+                      const CompressedGraph& small, const std::string& where) {
+    for (const Vertex source : {Vertex{0}, graph.vertices / 2, graph.vertices - 1}) {
+      std::vector<std::uint64_t>& depth = depths[{&graph, source}];
+      if (depth.empty()) depth = relaxed_depths(graph, source);
+      std::vector<Vertex> parents(graph.vertices, 77);
+      bfs(team, memory, graph, source, parents);
+      check_tree(graph, source, parents, depth, where);
+      EXPECT_NO_THROW(verify_bfs(graph, source, parents)) << where;
+      bfs_by_messages(team, graph, source, parents);
+      check_tree(graph, source, parents, depth, where + ", messages");
+      bfs(team, memory, small, source, parents);
+      check_tree(graph, source, parents, depth, where + ", compressed");
+      EXPECT_NO_THROW(verify_bfs(small, source, parents)) << where;
+      bfs_by_messages(team, small, source, parents);
+      check_tree(graph, source, parents, depth, where + ", compressed, messages");
+    }
+  });
 }
 
 TEST(Bfs, VerifierFindsWhatIsWrong) {

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <numeric>
 #include <random>
 
 #include "graph/edges.hpp"
 #include "graph/loops.hpp"
 #include "graph/relabel.hpp"
+#include "graph/rows_builder.hpp"
 #include "kernels/graphs.hpp"
 
 namespace atl::kernels {
@@ -36,14 +38,16 @@ PlainRows expected(const EdgeList& list, Kept kept) {
 
 EdgeList random_list(const Memory& memory, Vertex vertices, std::size_t edges, bool weights,
                      std::uint32_t seed) {
+  // Entries with their weights have 8 bytes; with many vertices and great weights 16.
+  const std::uint32_t most = seed % 2 == 0 ? std::numeric_limits<Weight>::max() : 1000;
   EdgeList list{vertices, make_array<Edge>(memory, edges), {}};
   if (weights) list.weights.emplace(make_array<Weight>(memory, edges));
   std::mt19937 random(seed);
   // Some vertices have many edges.
   const auto some = [&] { return static_cast<Vertex>(random() % (random() % vertices + 1)); };
   for (std::size_t at = 0; at < edges; ++at) {
-    list.edges[at] = {some(), some()};
-    if (weights) (*list.weights)[at] = static_cast<Weight>(1 + random() % 1000);
+    list.edges[at] = at % 5 == 4 ? list.edges[at - 1] : Edge{some(), some()};
+    if (weights) (*list.weights)[at] = static_cast<Weight>(1 + random() % most);
   }
   return list;
 }
@@ -66,6 +70,24 @@ TEST(BuildGraph, KeepsWhatMapsKeep) {
           EXPECT_EQ(directed.edges, directed.out.to.size());
         }
       }
+    }
+  });
+}
+
+// The range of the hub is too large for a worker's room.
+TEST(BuildGraph, SortsTheHubOfAStarInPlace) {
+  with_team("os", 2, [](Team& team, const Memory& memory) {
+    constexpr Vertex kLeaves = 80'000;
+    for (const bool weights : {false, true}) {
+      EdgeList list{kLeaves + 1, make_array<Edge>(memory, 2 * kLeaves), {}};
+      if (weights) list.weights.emplace(make_array<Weight>(memory, 2 * kLeaves));
+      for (Vertex at = 0; at < 2 * kLeaves; ++at) {
+        list.edges[at] = {kLeaves, static_cast<Vertex>(at * 48'271ULL % kLeaves)};
+        if (weights) (*list.weights)[at] = static_cast<Weight>(1 + at % 1000);
+      }
+      ASSERT_GT(list.edges.size(), rows::most_room(2 * list.edges.size(), 2));
+      const Graph star = build_graph(team, memory, list, {.weights = weights});
+      EXPECT_TRUE(plain(star.out, star.vertices) == expected(list, Kept::kBoth));
     }
   });
 }

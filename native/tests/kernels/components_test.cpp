@@ -29,19 +29,26 @@ std::vector<Vertex> smallest_labels(const Graph& graph) {
 }
 
 TEST(Components, HaveTheirSmallestVertexAsLabel) {
-  on_known_graphs(
-      [](Team& team, const Memory& memory, const Graph& graph, const std::string& where) {
-        const std::vector<Vertex> right = smallest_labels(graph);
-        std::vector<Vertex> labels(graph.vertices, 77);
-        components(team, memory, graph, labels);
-        EXPECT_EQ(labels, right) << where;
-        std::fill(labels.begin(), labels.end(), 77u);
-        components_by_messages(team, graph, labels);
-        EXPECT_EQ(labels, right) << where << ", messages";
-        std::uint64_t count = 0;
-        for (Vertex v = 0; v < graph.vertices; ++v) count += right[v] == v ? 1 : 0;
-        EXPECT_EQ(verify_components(graph, labels), count) << where;
-      });
+  on_known_graphs([](Team& team, const Memory& memory, const Graph& graph,
+                     const CompressedGraph& small, const std::string& where) {
+    const std::vector<Vertex> right = smallest_labels(graph);
+    std::vector<Vertex> labels(graph.vertices, 77);
+    components(team, memory, graph, labels);
+    EXPECT_EQ(labels, right) << where;
+    std::fill(labels.begin(), labels.end(), 77u);
+    components_by_messages(team, graph, labels);
+    EXPECT_EQ(labels, right) << where << ", messages";
+    std::fill(labels.begin(), labels.end(), 77u);
+    components(team, memory, small, labels);
+    EXPECT_EQ(labels, right) << where << ", compressed";
+    std::fill(labels.begin(), labels.end(), 77u);
+    components_by_messages(team, small, labels);
+    EXPECT_EQ(labels, right) << where << ", compressed, messages";
+    std::uint64_t count = 0;
+    for (Vertex v = 0; v < graph.vertices; ++v) count += right[v] == v ? 1 : 0;
+    EXPECT_EQ(verify_components(graph, labels), count) << where;
+    EXPECT_EQ(verify_components(small, labels), count) << where;
+  });
 }
 
 TEST(Components, OfAGraphWithoutVerticesAreNone) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/compressed_rows.hpp"
 #include "kernels/graphs.hpp"
 
 namespace atl::kernels {
@@ -60,21 +61,30 @@ inline Graph build(const KnownGraph& known, bool directed) {
   return *std::move(graph);
 }
 
-// Calls test(team, memory, graph, where) for each scheduler, 1, 2 and 5 workers, and each graph
-// both undirected and directed. A task may change its thread, so `where` is for messages in place
-// of SCOPED_TRACE.
+// Calls test(team, memory, graph, small, where) for each scheduler, 1, 2 and 5 workers, and each
+// graph both undirected and directed; `small` has the same rows, compressed. A task may change its
+// thread, so `where` is for messages in place of SCOPED_TRACE.
 template <class Test>
 void on_known_graphs(Test&& test) {
-  std::vector<std::pair<std::string, Graph>> graphs;
+  struct Case {
+    std::string name;
+    Graph graph;
+    CompressedGraph small;
+  };
+  std::vector<Case> cases;
   for (const KnownGraph& known : known_graphs()) {
-    graphs.emplace_back(known.name, build(known, false));
-    graphs.emplace_back(known.name + ", directed", build(known, true));
+    for (const bool directed : {false, true}) {
+      with_team("os", 1, [&](Team& team, const Memory& memory) {
+        cases.push_back({known.name + (directed ? ", directed" : ""), build(known, directed),
+                         compressed(team, memory, build(known, directed))});
+      });
+    }
   }
   for (const std::string& scheduler : schedulers()) {
     for (const int workers : {1, 2, 5}) {
       with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
-        for (const auto& [name, graph] : graphs) {
-          test(team, memory, graph,
+        for (const auto& [name, graph, small] : cases) {
+          test(team, memory, graph, small,
                scheduler + ", " + std::to_string(workers) + " workers, " + name);
         }
       });

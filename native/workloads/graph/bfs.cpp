@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/compressed_rows.hpp"
 #include "graph/make.hpp"
 #include "graph/messages.hpp"
 #include "graph/sources.hpp"
@@ -16,9 +17,11 @@
 namespace atl::kernels {
 namespace {
 
+template <class AnyRows>
 class BreadthFirst {
  public:
-  BreadthFirst(Team& team, const Memory& memory, const Graph& graph, std::span<Vertex> parents)
+  BreadthFirst(Team& team, const Memory& memory, const GraphOf<AnyRows>& graph,
+               std::span<Vertex> parents)
       : team_(team),
         out_(graph.out),
         in_(graph.incoming()),
@@ -36,7 +39,7 @@ class BreadthFirst {
     parents_[source] = source;
     queue_[0] = source;
     tail_ = 1;
-    std::uint64_t unseen = out_.to.size();  // edges
+    std::uint64_t unseen = out_.entries();  // edges
     edges_ = out_.degree(source);
     for (std::size_t head = 0; head != tail_;) {
       const std::size_t size = tail_ - head;
@@ -73,18 +76,18 @@ class BreadthFirst {
     team_.loop(end - head, kGrain, [&](std::size_t first, std::size_t last) {
       Found found(*this);
       for (std::size_t at = head + first; at < head + last; ++at) {
-        if (at + 2 * kAhead < end) __builtin_prefetch(&out_.first[queue_[at + 2 * kAhead]]);
-        if (at + kAhead < end) __builtin_prefetch(&out_.to[out_.first[queue_[at + kAhead]]]);
+        if (at + 2 * kAhead < end) out_.fetch_begin(queue_[at + 2 * kAhead]);
+        if (at + kAhead < end) out_.fetch(queue_[at + kAhead]);
         const Vertex from = queue_[at];
-        for (const Vertex to : out_.of(from)) {
+        each_of(out_, from, [&](Vertex to) {
           // Relaxed: who claims a bit is the only one to write the parent, and nobody reads what
           // others wrote before the level's end.
           const std::atomic_ref<Word> word(reached_[to / kBits]);
-          if ((word.load(std::memory_order_relaxed) & bit(to)) != 0) continue;
-          if ((word.fetch_or(bit(to), std::memory_order_relaxed) & bit(to)) != 0) continue;
+          if ((word.load(std::memory_order_relaxed) & bit(to)) != 0) return;
+          if ((word.fetch_or(bit(to), std::memory_order_relaxed) & bit(to)) != 0) return;
           parents_[to] = from;
           found.add(to);
-        }
+        });
       }
     });
     return end;
@@ -96,33 +99,32 @@ class BreadthFirst {
     constexpr std::size_t kGrain = 64;
     std::atomic<std::size_t> all{0};
     team_.loop(words_, kGrain, [&](std::size_t first, std::size_t last) {
-      const std::uint64_t* const rows = in_.first.data();
-      const Vertex* const to = in_.to.data();
       const Word* const front = front_;
       std::size_t count = 0;
       for (std::size_t at = first; at < last; ++at) {
         if (at + 1 < last) {
           for (Word rest = ~reached_[at + 1]; rest != 0; rest &= rest - 1) {
-            __builtin_prefetch(to + rows[(at + 1) * kBits + std::countr_zero(rest)]);
+            in_.fetch(static_cast<Vertex>((at + 1) * kBits + std::countr_zero(rest)));
           }
         }
         Word found = 0;
         Word alone = 0;
         for (Word rest = ~reached_[at]; rest != 0; rest &= rest - 1) {
-          const std::size_t v = at * kBits + std::countr_zero(rest);
-          std::uint64_t row = rows[v];
-          const std::uint64_t end = rows[v + 1];
-          if (row == end) {
+          const auto v = static_cast<Vertex>(at * kBits + std::countr_zero(rest));
+          if (in_.degree(v) == 0) {
             alone |= rest & -rest;
             parents_[v] = kNone;
             continue;
           }
-          for (; row != end; ++row) {
-            if ((front[to[row] / kBits] & bit(to[row])) == 0) continue;
-            parents_[v] = to[row];
-            found |= rest & -rest;
-            break;
-          }
+          const bool reaches = in_.until(v, [&](std::span<const Vertex> row) {
+            for (const Vertex to : row) {
+              if ((front[to / kBits] & bit(to)) == 0) continue;
+              parents_[v] = to;
+              return true;
+            }
+            return false;
+          });
+          if (reaches) found |= rest & -rest;
         }
         next_[at] = found;
         reached_[at] |= found | alone;
@@ -192,8 +194,8 @@ class BreadthFirst {
   };
 
   Team& team_;
-  const Rows& out_;
-  const Rows& in_;
+  const AnyRows& out_;
+  const AnyRows& in_;
   const std::span<Vertex> parents_;
   const std::size_t words_;
   Array<Word> bits_;
@@ -207,21 +209,22 @@ class BreadthFirst {
 
 }  // namespace
 
-void bfs(Team& team, const Memory& memory, const Graph& graph, Vertex source,
+template <class AnyRows>
+void bfs(Team& team, const Memory& memory, const GraphOf<AnyRows>& graph, Vertex source,
          std::span<Vertex> parents) {
-  BreadthFirst(team, memory, graph, parents).run(source);
+  BreadthFirst<AnyRows>(team, memory, graph, parents).run(source);
 }
 
-void bfs_by_messages(Team& team, const Graph& graph, Vertex source, std::span<Vertex> parents) {
+template <class AnyRows>
+void bfs_by_messages(Team& team, const GraphOf<AnyRows>& graph, Vertex source,
+                     std::span<Vertex> parents) {
   team.loop(parents.size(), 0, [&](std::size_t first, std::size_t last) {
     std::fill(parents.begin() + first, parents.begin() + last, kNone);
   });
   parents[source] = source;
   propagate<Vertex>(
       team, graph.vertices, std::span(&source, 1),
-      [&](Vertex v, auto&& send) {
-        for (const Vertex to : graph.out.of(v)) send(to, v);
-      },
+      [&](Vertex v, auto&& send) { each_of(graph.out, v, [&](Vertex to) { send(to, v); }); },
       [&](Vertex v, Vertex from) {
         if (parents[v] != kNone) return false;
         parents[v] = from;
@@ -229,21 +232,25 @@ void bfs_by_messages(Team& team, const Graph& graph, Vertex source, std::span<Ve
       });
 }
 
-Reached verify_bfs(const Graph& graph, Vertex source, std::span<const Vertex> parents) {
+template <class AnyRows>
+Reached verify_bfs(const GraphOf<AnyRows>& graph, Vertex source, std::span<const Vertex> parents) {
   const auto fail = [](Vertex v, const std::string& why) {
     throw WrongAnswer("bfs: vertex " + std::to_string(v) + " " + why);
   };
   std::vector<Vertex> depth(graph.vertices, kNone);
+  std::vector<bool> joined(graph.vertices);  // by an edge from the parent
   std::vector<Vertex> queue = {source};
   Reached reached;
   depth[source] = 0;
   for (std::size_t at = 0; at < queue.size(); ++at) {
-    reached.edges += graph.out.degree(queue[at]);
-    for (const Vertex to : graph.out.of(queue[at])) {
-      if (depth[to] != kNone) continue;
-      depth[to] = depth[queue[at]] + 1;
+    const Vertex from = queue[at];
+    reached.edges += graph.out.degree(from);
+    each_of(graph.out, from, [&](Vertex to) {
+      if (parents[to] == from) joined[to] = true;
+      if (depth[to] != kNone) return;
+      depth[to] = depth[from] + 1;
       queue.push_back(to);
-    }
+    });
   }
   reached.vertices = queue.size();
   if (parents[source] != source) fail(source, "is the source and has another parent");
@@ -253,19 +260,28 @@ Reached verify_bfs(const Graph& graph, Vertex source, std::span<const Vertex> pa
     if (parent == kNone) fail(v, "has no parent and can be reached");
     if (depth[v] == kNone) fail(v, "has a parent and cannot be reached");
     if (parent >= graph.vertices) fail(v, "has a parent that is no vertex");
-    const auto row = graph.out.of(parent);
-    if (!std::binary_search(row.begin(), row.end(), v)) fail(v, "has no edge from its parent");
+    if (depth[parent] != kNone && !joined[v]) fail(v, "has no edge from its parent");
     if (depth[parent] + 1 != depth[v]) fail(v, "is not one step behind its parent");
   }
   return reached;
 }
 
+#define INSTANTIATE(AnyRows)                                                                   \
+  template void bfs(Team&, const Memory&, const GraphOf<AnyRows>&, Vertex, std::span<Vertex>); \
+  template void bfs_by_messages(Team&, const GraphOf<AnyRows>&, Vertex, std::span<Vertex>);    \
+  template Reached verify_bfs(const GraphOf<AnyRows>&, Vertex, std::span<const Vertex>);
+INSTANTIATE(Rows)
+INSTANTIATE(CompressedRows)
+#undef INSTANTIATE
+
 namespace {
 
-constexpr GraphNeeds kBfsNeeds = {.incoming = true, .of_vertex = 32, .of_message = 16};
+constexpr GraphNeeds kBfsNeeds = {
+    .incoming = true, .compressible = true, .of_vertex = 32, .of_message = 16};
 
-Result run_bfs(Team& team, const Settings& settings, Conditions& conditions) {
-  const Graph graph = make_graph(team, settings, conditions, kBfsNeeds);
+template <class AnyRows>
+Result run_bfs(Team& team, const Settings& settings, Conditions& conditions,
+               const GraphOf<AnyRows>& graph) {
   std::optional<Array<Vertex>> parents;
   Vertex source = 0;
   Reached all;
@@ -293,6 +309,7 @@ Result run_bfs(Team& team, const Settings& settings, Conditions& conditions) {
   return {.work = static_cast<double>(all.edges) / (graph.in ? runs : 2 * runs),
           .figures = {{"vertices", static_cast<double>(graph.vertices)},
                       {"edges", static_cast<double>(graph.edges)},
+                      {"bytes_per_entry", bytes_per_entry(graph)},
                       {"reached_vertices", static_cast<double>(all.vertices) / runs}}};
 }
 
@@ -305,7 +322,11 @@ const Workload& bfs_workload() {
       "edges",
       with_variant(graph_parameters(kBfsNeeds)),
       [](const Settings& settings, int) { return graph_bytes(settings, kBfsNeeds); },
-      run_bfs,
+      [](Team& team, const Settings& settings, Conditions& conditions) {
+        return on_rows(team, settings, conditions, kBfsNeeds, [&](const auto& graph) {
+          return run_bfs(team, settings, conditions, graph);
+        });
+      },
   };
   return workload;
 }

@@ -28,14 +28,17 @@
 
 namespace atl::kernels {
 
-// The parent of the source is the source, of vertices that it does not reach kNone. Of the
-// neighbours that are one step nearer any may be the parent. `parents` has an element for each
-// vertex, whatever is in it. A directed graph must have incoming rows.
-void bfs(Team& team, const Memory& memory, const Graph& graph, Vertex source,
+// For both kinds of rows. The parent of the source is the source, of vertices that it does not
+// reach kNone. Of the neighbours that are one step nearer any may be the parent. `parents` has an
+// element for each vertex, whatever is in it. A directed graph must have incoming rows.
+template <class AnyRows>
+void bfs(Team& team, const Memory& memory, const GraphOf<AnyRows>& graph, Vertex source,
          std::span<Vertex> parents);
 
 // The same with vertices that are owned (messages.hpp), top-down only.
-void bfs_by_messages(Team& team, const Graph& graph, Vertex source, std::span<Vertex> parents);
+template <class AnyRows>
+void bfs_by_messages(Team& team, const GraphOf<AnyRows>& graph, Vertex source,
+                     std::span<Vertex> parents);
 
 // Throws WrongAnswer unless `parents` is a tree of edges in which each vertex is as deep as by a
 // serial search, and has all that it finds. Returns the number of vertices reached and the sum of
@@ -44,7 +47,8 @@ struct Reached {
   std::uint64_t vertices = 0;
   std::uint64_t edges = 0;
 };
-Reached verify_bfs(const Graph& graph, Vertex source, std::span<const Vertex> parents);
+template <class AnyRows>
+Reached verify_bfs(const GraphOf<AnyRows>& graph, Vertex source, std::span<const Vertex> parents);
 
 [[nodiscard]] const Workload& bfs_workload();
 

@@ -39,6 +39,7 @@ class ListSource {
     }
   }
   [[nodiscard]] Weight weight(std::size_t place) const { return weights_[place]; }
+  [[nodiscard]] const Array<Weight>& weights() const { return *list_.weights; }
 
  private:
   const EdgeList& list_;
@@ -75,6 +76,12 @@ Rows rows_of(Team& team, const Memory& memory, const EdgeList& list, Direction d
 }
 
 }  // namespace
+
+std::uint64_t building_bytes(std::uint64_t vertices, std::uint64_t entries, int weight_bits) {
+  const int bits = rows::key_bits(rows::bits_of(vertices)) + weight_bits;
+  const std::uint64_t all = entries * (bits > 64 ? 16 : weight_bits == 0 && bits <= 32 ? 4 : 8);
+  return all + all / rows::kRoomPart;
+}
 
 Graph build_graph(Team& team, const Memory& memory, const EdgeList& list,
                   const BuildOptions& options) {

@@ -2,8 +2,10 @@
 //
 // Edges are partitioned once by ranges of their first vertex, small enough that a range is sorted
 // in the cache by radix (Satish et al., "Fast sort on CPUs and GPUs", SIGMOD 2010): no atomic
-// operation, no comparison, and memory is written in whole lines. Time O(edges); while it runs, it
-// needs up to 8 bytes (16 with weights from a file) for each entry beside the edges and the graph.
+// operation, no comparison, and memory is written in whole lines. What is moved are 4 or 8 bytes an
+// entry, with its weight, as the range gives the first vertex's upper bits; 16 if that has no room.
+// Time O(edges), but for a range with more than an eighth of a worker's edges, such as a star's,
+// which is sorted in place by comparison, so that no worker needs room for it twice.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +20,9 @@ namespace atl::kernels {
 // What a kernel needs of its graph.
 struct GraphNeeds {
   bool weights = false;
-  bool incoming = false;    // of a directed graph the incoming rows too
-  bool undirected = false;  // the kernel is not defined for others
+  bool incoming = false;      // of a directed graph the incoming rows too
+  bool undirected = false;    // the kernel is not defined for others
+  bool compressible = false;  // the kernel reads both kinds of rows
   // Bytes that the kernel and its check take beside the graph, from above: for each vertex, for
   // each direction of each edge, and for the latter besides with --variant messages.
   std::uint64_t of_vertex = 0;
@@ -33,6 +36,11 @@ struct BuildOptions {
   bool incoming = false;  // of a directed graph
   std::uint64_t seed = 1;
 };
+
+// Bytes that building takes at most beside the list and the rows, but for some MB a worker.
+// `weight_bits` are those of the list's greatest weight, 0 without weights.
+[[nodiscard]] std::uint64_t building_bytes(std::uint64_t vertices, std::uint64_t entries,
+                                           int weight_bits);
 
 // Of edges that come more than once the smallest weight counts, as in GAP. Throws RuntimeFault if
 // there is no memory.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/compressed_rows.hpp"
 #include "graph/make.hpp"
 #include "graph/messages.hpp"
 
@@ -77,32 +78,26 @@ Vertex giant_of(const Forest& forest, Vertex vertices) {
       ->first;
 }
 
-}  // namespace
-
-void components(Team& team, const Memory& memory, const Graph& graph, std::span<Vertex> labels) {
+template <class AnyRows>
+void afforest(Team& team, const Memory& memory, const GraphOf<AnyRows>& graph,
+              std::span<Vertex> labels) {
   constexpr std::size_t kGrain = 4096;
   constexpr std::size_t kAhead = 16;
   const Forest forest(labels);
   const std::size_t vertices = labels.size();
-  const std::size_t edges = graph.out.to.size();
-  const std::uint64_t* const first = graph.out.first.data();
-  const Vertex* const to = graph.out.to.data();
   const auto each = [&](auto&& use) {
     team.loop(vertices, kGrain, [&](std::size_t from, std::size_t last) {
       for (std::size_t v = from; v < last; ++v) use(static_cast<Vertex>(v));
     });
   };
-  if (edges == 0) return each([&](Vertex v) { forest.set(v, v); });
+  if (graph.out.entries() == 0) return each([&](Vertex v) { forest.set(v, v); });
 
   Array<Vertex> second = make_array<Vertex>(memory, vertices);
   each([&](Vertex v) {
-    __builtin_prefetch(to + first[std::min(v + kAhead, vertices)]);
-    // Whatever the degree: loads of another's edge instead of branches.
-    const Vertex one = to[std::min(first[v], edges - 1)];
-    const Vertex two = to[std::min(first[v] + 1, edges - 1)];
-    const std::uint64_t degree = first[v + 1] - first[v];
-    forest.set(v, degree > 0 ? std::min(v, one) : v);
-    second[v] = degree > 1 ? two : v;
+    graph.out.fetch(static_cast<Vertex>(std::min(v + kAhead, vertices)));
+    const auto [one, two] = graph.out.front(v);
+    forest.set(v, std::min(v, one));
+    second[v] = two;
   });
   each([&](Vertex v) {
     forest.fetch(second[std::min(v + kAhead, vertices - 1)]);
@@ -111,25 +106,31 @@ void components(Team& team, const Memory& memory, const Graph& graph, std::span<
   const Vertex giant = giant_of(forest, graph.vertices);
   each([&](Vertex v) {
     const bool outside = forest.flatten(v) != giant;
-    if (outside & (first[v] != first[v + 1])) {
-      for (const Vertex other : graph.out.of(v)) forest.link(forest.root(v), forest.root(other));
-    }
-    if (graph.in && outside) {
-      for (const Vertex other : graph.in->of(v)) forest.link(forest.root(v), forest.root(other));
-    }
+    const auto link = [&](Vertex other) { forest.link(forest.root(v), forest.root(other)); };
+    if (outside & (graph.out.degree(v) != 0)) each_of(graph.out, v, link);
+    if (graph.in && outside) each_of(*graph.in, v, link);
   });
   each([&](Vertex v) { forest.flatten(v); });
 }
 
-void components_by_messages(Team& team, const Graph& graph, std::span<Vertex> labels) {
+}  // namespace
+
+template <class AnyRows>
+void components(Team& team, const Memory& memory, const GraphOf<AnyRows>& graph,
+                std::span<Vertex> labels) {
+  afforest(team, memory, graph, labels);
+}
+
+template <class AnyRows>
+void components_by_messages(Team& team, const GraphOf<AnyRows>& graph, std::span<Vertex> labels) {
   std::iota(labels.begin(), labels.end(), Vertex{0});
   const std::vector<Vertex> all(labels.begin(), labels.end());
   propagate<Vertex>(
       team, graph.vertices, all,
       [&](Vertex v, auto&& send) {
-        for (const Vertex to : graph.out.of(v)) send(to, labels[v]);
-        if (!graph.in) return;
-        for (const Vertex from : graph.in->of(v)) send(from, labels[v]);
+        const auto spread = [&](Vertex other) { send(other, labels[v]); };
+        each_of(graph.out, v, spread);
+        if (graph.in) each_of(*graph.in, v, spread);
       },
       [&](Vertex v, Vertex label) {
         if (label >= labels[v]) return false;
@@ -138,7 +139,8 @@ void components_by_messages(Team& team, const Graph& graph, std::span<Vertex> la
       });
 }
 
-std::uint64_t verify_components(const Graph& graph, std::span<const Vertex> labels) {
+template <class AnyRows>
+std::uint64_t verify_components(const GraphOf<AnyRows>& graph, std::span<const Vertex> labels) {
   std::uint64_t count = 0;
   std::vector<Vertex> right(graph.vertices, kNone);
   std::vector<Vertex> stack;
@@ -154,9 +156,8 @@ std::uint64_t verify_components(const Graph& graph, std::span<const Vertex> labe
     while (!stack.empty()) {
       const Vertex v = stack.back();
       stack.pop_back();
-      for (const Vertex to : graph.out.of(v)) reach(to);
-      if (!graph.in) continue;
-      for (const Vertex from : graph.in->of(v)) reach(from);
+      each_of(graph.out, v, reach);
+      if (graph.in) each_of(*graph.in, v, reach);
     }
   }
   for (Vertex v = 0; v < graph.vertices; ++v) {
@@ -167,12 +168,22 @@ std::uint64_t verify_components(const Graph& graph, std::span<const Vertex> labe
   return count;
 }
 
+#define INSTANTIATE(AnyRows)                                                                  \
+  template void components(Team&, const Memory&, const GraphOf<AnyRows>&, std::span<Vertex>); \
+  template void components_by_messages(Team&, const GraphOf<AnyRows>&, std::span<Vertex>);    \
+  template std::uint64_t verify_components(const GraphOf<AnyRows>&, std::span<const Vertex>);
+INSTANTIATE(Rows)
+INSTANTIATE(CompressedRows)
+#undef INSTANTIATE
+
 namespace {
 
-constexpr GraphNeeds kComponentsNeeds = {.incoming = true, .of_vertex = 32, .of_message = 16};
+constexpr GraphNeeds kComponentsNeeds = {
+    .incoming = true, .compressible = true, .of_vertex = 32, .of_message = 16};
 
-Result run_components(Team& team, const Settings& settings, Conditions& conditions) {
-  const Graph graph = make_graph(team, settings, conditions, kComponentsNeeds);
+template <class AnyRows>
+Result run_components(Team& team, const Settings& settings, Conditions& conditions,
+                      const GraphOf<AnyRows>& graph) {
   std::optional<Array<Vertex>> labels;
   std::uint64_t count = 0;
   time_runs(
@@ -190,6 +201,7 @@ Result run_components(Team& team, const Settings& settings, Conditions& conditio
   return {.work = static_cast<double>(graph.edges),
           .figures = {{"vertices", static_cast<double>(graph.vertices)},
                       {"edges", static_cast<double>(graph.edges)},
+                      {"bytes_per_entry", bytes_per_entry(graph)},
                       {"components", static_cast<double>(count)}}};
 }
 
@@ -202,7 +214,11 @@ const Workload& components_workload() {
       "edges",
       with_variant(graph_parameters(kComponentsNeeds)),
       [](const Settings& settings, int) { return graph_bytes(settings, kComponentsNeeds); },
-      run_components,
+      [](Team& team, const Settings& settings, Conditions& conditions) {
+        return on_rows(team, settings, conditions, kComponentsNeeds, [&](const auto& graph) {
+          return run_components(team, settings, conditions, graph);
+        });
+      },
   };
   return workload;
 }

@@ -29,16 +29,20 @@
 
 namespace atl::kernels {
 
-// `labels` has an element for each vertex, whatever is in it. A directed graph must have incoming
-// rows.
-void components(Team& team, const Memory& memory, const Graph& graph, std::span<Vertex> labels);
+// For both kinds of rows. `labels` has an element for each vertex, whatever is in it. A directed
+// graph must have incoming rows.
+template <class AnyRows>
+void components(Team& team, const Memory& memory, const GraphOf<AnyRows>& graph,
+                std::span<Vertex> labels);
 
 // The same with vertices that are owned (messages.hpp): the smallest label spreads along edges.
-void components_by_messages(Team& team, const Graph& graph, std::span<Vertex> labels);
+template <class AnyRows>
+void components_by_messages(Team& team, const GraphOf<AnyRows>& graph, std::span<Vertex> labels);
 
 // The number of components. Throws WrongAnswer unless the labels are those of a serial search.
 // O(V + E).
-std::uint64_t verify_components(const Graph& graph, std::span<const Vertex> labels);
+template <class AnyRows>
+std::uint64_t verify_components(const GraphOf<AnyRows>& graph, std::span<const Vertex> labels);
 
 [[nodiscard]] const Workload& components_workload();
 

@@ -291,13 +291,12 @@ const Workload& graph500_workload() {
       {{"scale", "20", "the graph has 2^scale vertices", 1, 31},
        {"degree", "16", "and this many edges for each", 1, 1 << 16}},
       [](const Settings& settings, int) {
-        // The list; entries of 16 bytes for both directions of its edges, and the rows; the
-        // searches.
+        // The list; its building and rows, of both directions of the edges; the searches.
         const std::uint64_t vertices = std::uint64_t{1} << settings.number("scale");
         const std::uint64_t edges = settings.number("degree") * vertices;
-        return edges *
-                   (sizeof(Edge) + sizeof(Weight) + 2 * (16 + sizeof(Vertex) + sizeof(Weight))) +
-               vertices * 64;
+        return edges * (sizeof(Edge) + sizeof(Weight)) +
+               building_bytes(vertices, 2 * edges, kWeightBits + 1) +
+               2 * edges * (sizeof(Vertex) + sizeof(Weight)) + vertices * 64;
       },
       run_graph500,
   };

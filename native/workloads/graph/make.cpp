@@ -26,7 +26,9 @@ std::uint64_t peak_bytes(std::uint64_t edges, std::uint64_t directions, std::uin
   const std::uint64_t list = edges * (sizeof(Edge) + weight);
   const std::uint64_t rows =
       directions * (sizeof(Vertex) + weight) + vertices * 2 * sizeof(std::uint64_t);
-  const std::uint64_t entries = directions * (needs.weights ? 16 : 8);
+  constexpr int kAnyWeight = 31;  // bits
+  const bool listed = needs.weights && is_graph_file(settings.text("graph"));
+  const std::uint64_t entries = building_bytes(vertices, directions, listed ? kAnyWeight : 0);
   const std::uint64_t relabelling =
       settings.text("relabel") == "yes"
           ? rows + directions * sizeof(Vertex) + 2 * vertices * sizeof(std::uint64_t)
@@ -34,7 +36,11 @@ std::uint64_t peak_bytes(std::uint64_t edges, std::uint64_t directions, std::uin
   const std::uint64_t of_edge =
       needs.of_edge + (is(settings, "variant", "messages") ? needs.of_message : 0);
   const std::uint64_t kernel = vertices * needs.of_vertex + directions * of_edge;
-  return rows + std::max(entries + std::max(list, relabelling), kernel);
+  const std::uint64_t made = rows + entries + std::max(list, relabelling);
+  if (!is(settings, "rows", "compressed")) return std::max(made, rows + kernel);
+  const std::uint64_t compressed =
+      compressed_bytes(vertices, directions) + compressed_bytes(vertices, 0);  // of both directions
+  return std::max({made, rows + compressed, compressed + kernel});
 }
 
 EdgeList edges_of_file(Team& team, const Memory& memory, const Settings& settings,
@@ -82,6 +88,14 @@ std::vector<Parameter> graph_parameters(const GraphNeeds& needs) {
   };
   if (!needs.undirected) {
     parameters.push_back({"directed", "no", "keep each edge one way only", 0, 0, {"no", "yes"}});
+  }
+  if (needs.compressible) {
+    parameters.push_back({"rows",
+                          "plain",
+                          "4 bytes for each vertex in a row, or fewer, which take time to read",
+                          0,
+                          0,
+                          {"plain", "compressed"}});
   }
   return parameters;
 }

@@ -34,15 +34,19 @@ struct Sweeps {
   double change = 0;  // of all scores together, by the last
 };
 
-// `scores` has an element for each vertex, whatever is in it.
-Sweeps pagerank(Team& team, const Memory& memory, const Graph& graph, std::span<float> scores);
+// For both kinds of rows. `scores` has an element for each vertex, whatever is in it.
+template <class AnyRows>
+Sweeps pagerank(Team& team, const Memory& memory, const GraphOf<AnyRows>& graph,
+                std::span<float> scores);
 
 // The same with vertices that are owned (messages.hpp), by pushes that count in the next sweep.
-Sweeps pagerank_by_messages(Team& team, const Graph& graph, std::span<float> scores);
+template <class AnyRows>
+Sweeps pagerank_by_messages(Team& team, const GraphOf<AnyRows>& graph, std::span<float> scores);
 
 // By how much one more sweep, in doubles and by one worker, changes the scores. Throws WrongAnswer
 // if that is not below the tolerance.
-double verify_pagerank(const Graph& graph, std::span<const float> scores);
+template <class AnyRows>
+double verify_pagerank(const GraphOf<AnyRows>& graph, std::span<const float> scores);
 
 [[nodiscard]] const Workload& pagerank_workload();
 

@@ -111,7 +111,8 @@ class RowsSource {
       }
     }
   }
-  [[nodiscard]] Weight weight(std::size_t place) const { return (*graph_.out.weight)[place]; }
+  [[nodiscard]] Weight weight(std::size_t place) const { return weights()[place]; }
+  [[nodiscard]] const Array<Weight>& weights() const { return *graph_.out.weight; }
 
  private:
   const Graph& graph_;

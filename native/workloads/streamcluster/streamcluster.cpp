@@ -103,13 +103,6 @@ SearchTerms terms_of(const Settings& settings) {
     throw UsageFault("--least-centers " + settings.text("least-centers") +
                      ": more than --most-centers " + settings.text("most-centers"));
   }
-  const std::uint64_t chunk = settings.number("chunk");
-  const std::uint64_t chunks = (settings.number("points") + chunk - 1) / chunk;
-  if (chunks * terms.most_centers > settings.number("intermediate")) {
-    throw UsageFault("--intermediate " + settings.text("intermediate") + ": " +
-                     std::to_string(chunks) + " chunks of " + std::to_string(terms.most_centers) +
-                     " centers need more; make --chunk larger");
-  }
   return terms;
 }
 
@@ -255,7 +248,6 @@ const Workload& streamcluster() {
        {"chunk", "200000", "points that are clustered at a time", 1, UINT32_MAX},
        {"least-centers", "10", "of a chunk and in the end", 1, 10'000},
        {"most-centers", "20", "of a chunk and in the end", 1, 10'000},
-       {"intermediate", "5000", "centers of all chunks, at most", 1, UINT32_MAX},
        {"clusters", "0", "places near which the points lie (0: anywhere, as in PARSEC)", 0,
         1 << 20},
        {"distances",
