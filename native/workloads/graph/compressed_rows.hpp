@@ -65,7 +65,7 @@ class Reader {
   unsigned lengths_;
 };
 
-// Adds up the differences of so many groups behind `last`, to `out`. Returns where they end.
+// Adds up the differences of `groups` groups behind `last`, to `out`. Returns where they end.
 using Sum = const std::uint8_t* (*)(const std::uint8_t* lengths, std::size_t groups,
                                     const std::uint8_t* at, Vertex last, Vertex* out);
 const std::uint8_t* sum_plain(const std::uint8_t* lengths, std::size_t groups,
@@ -145,7 +145,7 @@ using CompressedGraph = GraphOf<CompressedRows>;
 // The plain rows of each direction are freed when it is compressed.
 [[nodiscard]] CompressedGraph compressed(Team& team, const Memory& memory, Graph graph);
 
-// At most what the rows of so many vertices and entries take.
+// At most what the rows of a graph of this size take.
 [[nodiscard]] std::uint64_t compressed_bytes(std::uint64_t vertices, std::uint64_t entries);
 
 }  // namespace atl::kernels

@@ -51,7 +51,7 @@ struct WeightedEntry {
   Weight weight;
 };
 
-// Of a key, for vertices of so many bits: the first vertex without the bucket's bits, the second.
+// The bits of a key: the first vertex without the bucket's bits, and the second.
 inline int key_bits(int vertex_bits) {
   return vertex_bits + std::max(vertex_bits - kBucketBits, 0);
 }
