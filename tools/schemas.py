@@ -35,6 +35,7 @@ from atoll.schema import (
     rendered,
     results,
     runtime_profile,
+    shared_plan,
     summary,
     tuning,
     workload,
@@ -67,6 +68,7 @@ FORMATS: dict[str, tuple[ModuleType, Any]] = {
     "masks": (masks, masks.SavedMasks),
     "workload": (workload, workload.WorkloadResult),
     "kernel": (kernel, kernel.KernelResult),
+    "shared-plan": (shared_plan, shared_plan.SharedPlanResult),
     "workload-runs": (workload, workload.WorkloadRuns),
 }
 

@@ -40,10 +40,11 @@ Parameters draw_parameters(const Tables& tables, std::uint64_t random) {
   auto below = [random, number = std::uint64_t{0}](std::uint64_t most) mutable {
     return static_cast<std::uint32_t>(mixed(random, ++number) % most);
   };
+  const Array<std::uint32_t>& names = tables["author"].column("a_lname").values;
   return {below(tables["customer"].rows) + 1,
           below(tables["item"].rows) + 1,
           below(kSubjects) + 1,
-          below(kWords),
+          names[below(names.size())],
           below(tables["cart_line"].rows / 3) + 1,
           below(3)};
 }

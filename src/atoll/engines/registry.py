@@ -40,6 +40,7 @@ _OWN = {
 # Programs whose operators can be placed, see `atoll.engines.placeable`.
 _PLACEABLE = {
     "flink": ("atoll.engines.flink.program", "FlinkSharedPlan"),
+    "sharedplan": ("atoll.engines.sharedplan", "SharedPlan"),
     "postgresql": ("atoll.engines.postgresql.operators.backends", "PostgreSQLBackends"),
 }
 _MEMBERS = {
