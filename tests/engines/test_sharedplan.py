@@ -74,7 +74,7 @@ def sharedplan(*flags: str, **more: Any) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def dumped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dump")
-    done = sharedplan("--scale", "0.002", "--seed", "7", "--dump", str(folder), "--answers", "20")
+    done = sharedplan("--scale", "0.002", "--seed", "7", "--dump", str(folder), "--answers", "12")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -87,7 +87,7 @@ def answers_of(query: Mapping[str, Any], connection: duckdb.DuckDBPyConnection, 
 
 
 def test_all_answers_are_those_of_duckdb(dumped: Path) -> None:
-    with duckdb.connect() as connection:
+    with duckdb.connect(config={"threads": 1}) as connection:
         for path in dumped.glob("*.csv"):
             # `NA` and the like are words here.
             connection.execute(
@@ -100,7 +100,7 @@ def test_all_answers_are_those_of_duckdb(dumped: Path) -> None:
                 assert rows == answers_of(query, connection, name), (query["interaction"], name)
                 seen[name] = seen.get(name, 0) + (len(rows) > 0)
     assert len({query["interaction"] for query in queries}) == 14
-    assert seen.keys() == STATEMENTS.keys() and min(seen.values()) >= 3  # with rows
+    assert seen.keys() == STATEMENTS.keys() and min(seen.values()) >= 2  # with rows
 
 
 def packed(operators: Sequence[str], cpu: int) -> Placement:
