@@ -107,6 +107,13 @@ def test_atoll_kernels_runs_with_its_own_schedulers(bin_dir: Path, tmp_path: Pat
         assert f"--scheduler {scheduler}: this build has none" in done.stderr
 
 
+def test_atoll_sharedplan_runs(bin_dir: Path, tmp_path: Path) -> None:
+    small = ("--scale", "0.0001", "--browsers", "4", "--seconds", "1")
+    done = run(bin_dir / "atoll-sharedplan", *small, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verified"] > 0
+
+
 def test_the_plugin_of_qemu_lies_apart_with_its_licence(bin_dir: Path, tmp_path: Path) -> None:
     """The guest finds both without a checkout."""
     found = "from atoll.guest import native; print(native.plugin(), native.fills(), sep='\\n')"

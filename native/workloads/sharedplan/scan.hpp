@@ -1,3 +1,6 @@
+// The scan of a table for all queries of a cycle at once, after ClockScan (Unterbrunner et al.,
+// "Predictable Performance for Unpredictable Workloads", PVLDB 2(1), 2009): not the rows but the
+// queries are indexed, and each row looks up the queries that want it.
 #pragma once
 
 #include "index.hpp"
@@ -5,7 +8,6 @@
 
 namespace atl::sharedplan {
 
-// The predicates of all queries are indexed by their value, and each row looks its values up.
 class Scan : public Operator {
  public:
   Scan(const Table& table, const std::string& id, std::vector<Source> columns, Memory memory)
