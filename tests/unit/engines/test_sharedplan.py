@@ -115,9 +115,11 @@ def test_a_placement_starts_it_again(tmp_path: Path) -> None:
 def test_a_program_that_ends_says_why(tmp_path: Path) -> None:
     for answers in ((), (STARTED,)):
         world = World(*answers, words="atoll-sharedplan: needs more\nmemory\n")
-        with fails(EngineFailed, words="atoll-sharedplan: needs more memory"):
-            with SharedPlan().start(world.host, tmp_path, [0]) as running:
-                running.measure(1)
+        with (
+            fails(EngineFailed, words="atoll-sharedplan: needs more memory"),
+            SharedPlan().start(world.host, tmp_path, [0]) as running,
+        ):
+            running.measure(1)
         assert world.programs[0].closed
     with fails(EngineFailed), SharedPlan().start(World().host, tmp_path, [0]):
         pass
@@ -125,9 +127,11 @@ def test_a_program_that_ends_says_why(tmp_path: Path) -> None:
 
 def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     world = World(STARTED, None)
-    with fails(EngineFailed, seconds="61"):
-        with SharedPlan().start(world.host, tmp_path, [0]) as running:
-            running.measure(1)
+    with (
+        fails(EngineFailed, seconds="61"),
+        SharedPlan().start(world.host, tmp_path, [0]) as running,
+    ):
+        running.measure(1)
     assert world.programs[0].closed
 
 
@@ -139,6 +143,8 @@ def test_a_program_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_an_answer_that_is_none(tmp_path: Path) -> None:
     world = World(STARTED, {**RESULT, "p50_ms": -1})
-    with pytest.raises(EngineFailed, match="p50_ms"):
-        with SharedPlan().start(world.host, tmp_path, [0]) as running:
-            running.measure(1)
+    with (
+        pytest.raises(EngineFailed, match="p50_ms"),
+        SharedPlan().start(world.host, tmp_path, [0]) as running,
+    ):
+        running.measure(1)
