@@ -20,7 +20,7 @@ const Places& here() {
   return places;
 }
 
-// Operators in turn on at most so many of this machine's cores.
+// Operators in turn on `cores` of this machine's cores, or on all if it has fewer.
 Placement placed_on(std::size_t cores) {
   Placement made{"packed", {}, {}};
   for (std::size_t at = 0; at < std::min(cores, here().cores.size()); ++at) {
