@@ -34,7 +34,7 @@ def read_any(path: str) -> OperatorGraph | Placement | OperatorRuns:
     """Raises UsageError, which names the format of graphs if it has no known format."""
     try:
         found = json.loads(_bytes(path))
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None  # `parse` says what is wrong
     name = found.get("format") if isinstance(found, dict) else None
     if name == Placement.model_fields["format"].default:

@@ -26,7 +26,7 @@ RECORDED = {
     "postgresql": "postgresql-15-buffers.json",
     "mariadb": "mariadb-10.11-q18.json",
     "trino": "trino-476-tiny.json",
-    "presto": "trino-476-tiny.json",  # the same reader; what Presto calls otherwise is tested there
+    "presto": "presto-0.287-tiny.json",
     "spark": "spark-4.3.0-stages.jsonl",
 }
 
@@ -174,6 +174,15 @@ def test_trino_has_cpu_times_and_sizes_of_all_pipelines() -> None:
     assert not found["882"].parallel
 
 
+def test_a_scan_of_presto_reads_at_least_what_it_gives() -> None:
+    graph = read("presto", document("presto"))
+    scan = by_id(graph)["6"].activity
+    assert scan is not None
+    assert scan.memory_gbs is not None
+    read_gb = of_one_execution(graph, scan.memory_gbs.value)
+    assert read_gb == pytest.approx(1.03 * (1 << 20) / 1e9), "its connector counts no input"
+
+
 def test_a_query_of_trino_that_failed_is_refused() -> None:
     info = json.loads(document("trino"))
     with pytest.raises(ValueError, match="FAILED"):
@@ -288,7 +297,7 @@ def _damaged(engine: str, data: st.DataObject) -> bytes:
     at = data.draw(st.integers(0, len(lines) - 1))
     found = json.loads(lines[at])
     places = _places(found)
-    if engine == "trino" and data.draw(st.booleans()):
+    if engine in ("trino", "presto") and data.draw(st.booleans()):
         plan = found["outputStage"]["subStages"][0]["plan"]
         inside = json.loads(plan["jsonRepresentation"])
         places = _places(inside)
@@ -310,7 +319,7 @@ def _is_read_or_refused(engine: str, found: bytes) -> None:
         assert OperatorGraph.model_validate_json(graph.model_dump_json()) == graph
 
 
-@pytest.mark.parametrize("engine", [engine for engine in RECORDED if engine != "presto"])
+@pytest.mark.parametrize("engine", RECORDED)
 @settings(max_examples=25)
 @given(data=st.data())
 def test_a_document_with_a_wrong_value_is_read_or_refused_in_one_line(

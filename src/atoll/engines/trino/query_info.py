@@ -140,6 +140,8 @@ def _node(
     gives = _most_bytes(mine, "outputDataSize")
     kept = gives if kind is Kind.EXCHANGE else kept_bytes(kind, gives, below, blocking=blocking)
     read = _most_bytes(mine, "inputDataSize") if kind is Kind.SCAN else 0.0
+    if kind is Kind.SCAN and read is not None and gives is not None:
+        read = max(read, gives)  # some connectors do not count their input
     return Node(
         operator=name,
         kind=kind,
