@@ -1,9 +1,9 @@
 """Operators in the guest: `python -m tests.vm.inside.operators ANSWER NODES [drift]`.
 
 Half of the operators are processes, which have touched memory before they are placed; the others
-are threads of one process. For each number in NODES ('1,2,3,4') there are as many operators as
-need that number of nodes. They are planned, placed and looked at. With `drift`, one operator then works half as
-much again, and is watched. ANSWER gets what was seen, as JSON.
+are threads of one process. For each number in NODES ('1,2,3,4') there are as many operators as need
+that number of nodes. They are planned, placed and looked at. With `drift`, one operator then works
+half as much again, and is watched. ANSWER gets what was seen, as JSON.
 """
 
 from __future__ import annotations
