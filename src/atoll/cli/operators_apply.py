@@ -31,13 +31,16 @@ from atoll.store.operator_files import read_placement
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was found afterwards as JSON.")
 def command(file: str, url: str | None, output: str | None, as_json: bool) -> None:
-    """Bind the operators of a running program as the file PLACEMENT says.
+    """Bind the operators of a running program as planned.
 
-    Every thread of an operator gets the one CPU of its unit, and a process all of whose operators
-    are on one node gets its own pages there. Atoll moves no other thread. It saves each old mask
-    first, so 'atoll operators undo' restores it. Then it checks every thread, and the exit code is
-    1 if one is not where it should be. It is 2 for an engine whose operators cannot be placed; then
-    the command says how many cores they need, and -o plans a deployment of that size.
+    PLACEMENT is a file that 'atoll operators plan' wrote. Every thread of an operator gets the one
+    CPU of its unit, and a process all of whose operators are on one node gets its own pages there.
+    Atoll moves no other thread. It saves each old mask first, so 'atoll operators undo' restores
+    it.
+
+    Then Atoll checks every thread; the exit code is 1 if one is not where it should be. It is 2 for
+    an engine whose operators cannot be placed; then the command says how many cores they need, and
+    -o plans a deployment of that size.
     """
     from atoll.engines import registry
     from atoll.engines.placeable import Attachable
@@ -78,7 +81,7 @@ def command(file: str, url: str | None, output: str | None, as_json: bool) -> No
 
 @click.command("undo", epilog="Example: atoll operators undo")
 def undo_command() -> None:
-    """Give every thread that 'apply' has bound the CPUs that it had before.
+    """Restore the CPUs of threads that 'apply' has bound.
 
     Memory stays where it is.
     """

@@ -110,7 +110,7 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure PROGRAM with its operators packed on few cores, and without.
+    """Measure PROGRAM with its operators packed, and without.
 
     Each run starts the program, places its operators, checks every thread and measures. Packed must
     reach 97 % of the throughput of an operator per core, and 110 % of its 99th percentile of

@@ -42,7 +42,7 @@ def command(
     chiplets: str | None,
     profile: str | None,
 ) -> None:
-    """Watch a running program, and offer a new plan if its operators change.
+    """Offer a new plan if a running program changes.
 
     PLACEMENT is what was applied, GRAPH what it was planned by. If a figure of an operator is more
     than 20 % off its plan for 60 s, the command prints a new placement and ends with exit code 1.
