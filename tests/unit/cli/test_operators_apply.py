@@ -1,0 +1,87 @@
+"""`atoll operators apply` where nothing can be bound: the answer and the reason; `show` of a
+comparison."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from atoll.cli import run
+from atoll.schema.operator_runs import OperatorRound, OperatorRun, OperatorRuns
+from tests.parts.faults import check_complaint
+from tests.parts.machines import NodeShape, build
+from tests.parts.placed import graph, placement
+from tests.parts.profiles import profile
+
+Capture = pytest.CaptureFixture[str]
+
+
+def written(folder: Path, engine: str) -> str:
+    plan = placement({"a": 0, "b": 0}).model_copy(update={"engine": engine})
+    path = folder / "placement.json"
+    path.write_text(plan.model_dump_json())
+    return str(path)
+
+
+def test_an_engine_that_cannot_be_placed_gets_an_answer_and_a_plan_of_that_size(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    output = tmp_path / "plan.json"
+    assert run(["operators", "apply", written(tmp_path, "duckdb"), "-o", str(output)]) == 2
+    said = capsys.readouterr()
+    assert "need 1 core" in said.out
+    assert said.err.startswith("atoll: ")
+    (slot,) = json.loads(output.read_text())["slots"]
+    assert len(slot["cpus"]) == 1
+
+
+@pytest.mark.parametrize("engine", ["", "no-such-program", "postgresql"])
+def test_without_a_program_to_place_it_is_refused(
+    tmp_path: Path, capsys: Capture, engine: str
+) -> None:
+    path = written(tmp_path, engine)
+    assert run(["operators", "apply", path]) == 2
+    check_complaint(capsys.readouterr().err, **({"engine": engine} if engine else {"path": path}))
+
+
+def test_show_names_the_reason_of_a_refused_comparison(tmp_path: Path, capsys: Capture) -> None:
+    found = OperatorRuns(
+        program="made-up",
+        machine=build([[NodeShape(rest=2)]]),
+        environment=profile("made-up", 2).environment,
+        emulated=False,
+        graph=graph({"a": 0.1}),
+        unit="works/s",
+        warmup_s=1,
+        measured_s=2,
+        refused={"per-core": "this machine is too small"},
+        rounds=(
+            OperatorRound(
+                headroom=0.2,
+                placements=(placement({"a": 0}),),
+                runs=(
+                    OperatorRun(
+                        block=0,
+                        deployment="packed",
+                        per_window=(99, 101),
+                        p50_ms=1,
+                        p90_ms=2,
+                        p99_ms=3,
+                        backlog=False,
+                        cores_used=1,
+                        threads=1,
+                        drifted=0,
+                        idle_before=1,
+                    ),
+                ),
+            ),
+        ),
+    )
+    path = tmp_path / "runs.json"
+    path.write_text(found.model_dump_json())
+    assert run(["operators", "show", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "this machine is too small" in said
+    assert max(map(len, said.splitlines())) <= 120
