@@ -113,7 +113,7 @@ class Loader:
                 write_atomic(run / name, text, mode=0o600)
             path = module.socket_path(str(run), 0)
             with started(
-                self.engine.title,
+                f"{self.engine.title} that loads",
                 (module.programs(home)[0], *module.arguments(str(config))),
                 host=host,
                 env=environment(home),
