@@ -88,14 +88,20 @@ def _cores_moved(
     for (a, b), carried in traffic.items():
         near[a][b] = near[b][a] = carried
     used = sorted(set(placed))
+    if len(used) == 1:
+        return placed
     # What a core costs in each place, as long as the others stay where they are.
-    price = [
-        {
-            place: sum(c * distances[place][placed[other]] for other, c in near[one].items())
-            for place in used
-        }
-        for one in range(len(loads))
-    ]
+    price: list[dict[int, float]] = []
+    for links in near:
+        inside = dict.fromkeys(used, 0.0)
+        for other, carried in links.items():
+            inside[placed[other]] += carried
+        price.append(
+            {
+                place: sum(carried * distances[place][at] for at, carried in inside.items())
+                for place in used
+            }
+        )
     taken = {
         place: Load(
             sum(load.memory_gbs for load, at in zip(loads, placed, strict=True) if at == place),
@@ -127,8 +133,8 @@ def _cores_moved(
             if left <= 0:
                 break
             gain = price[a][here] + price[b][there] - price[a][there] - price[b][here]
-            inside = distances[here][here] + distances[there][there]
-            gain -= near[a].get(b, 0.0) * (2 * distances[here][there] - inside)
+            own = distances[here][here] + distances[there][there]
+            gain -= near[a].get(b, 0.0) * (2 * distances[here][there] - own)
             if gain <= least:
                 continue
             in_here, in_there = after(a, b), after(b, a)

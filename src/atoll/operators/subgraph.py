@@ -40,7 +40,11 @@ def densest(
     ranked = []
     for chosen in combinations(others, free):
         places = tuple(sorted((*needed, *chosen)))
-        weight = sum(weights[a][b] for a, b in combinations(places, 2))
+        weight = 0.0
+        for at, place in enumerate(places):
+            row = weights[place]
+            for other in places[at + 1 :]:
+                weight += row[other]
         ranked.append((-weight, -sum(merit[one] for one in places), places))
     ranked.sort()
     for weight, _, places in ranked:
