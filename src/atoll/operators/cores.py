@@ -42,7 +42,7 @@ def pack(
     No item is larger, and none is 0. Items of different nodes do not share a core, and the search
     gives those of a node at most `cores_of` it. `near`: the items with which each item exchanges
     most, those first; an item goes to the core of such a one if that costs no core. Then cores are
-    filled evenly where first fit can. Takes n log n, and the search.
+    filled evenly where first fit can, for up to 8,000 items. Takes n log n, and the search.
     """
     if not items:
         return Packed([], 0)
@@ -76,7 +76,7 @@ def _even(
     sizes = [item.size for item in items]
     low, high = max(-(-sum(sizes) // count), *sizes), capacity
     best = None
-    for _ in range(min(EVENINGS, 1 + 5_000 // len(items))):
+    for _ in range(min(EVENINGS, 8_000 // len(items))):
         middle = (low + high) // 2
         found = first_fit(items, middle, near)
         used = Counter(items[core[0]].node for core in found)
