@@ -52,7 +52,8 @@ def is_in_place(found: dict[str, Any], nodes: int, layout: Layout) -> None:
         return sum(layout.distances[pair] for pair in combinations(some, 2))
 
     assert apart(tuple(sorted(used))) == min(map(apart, combinations(layout.home_nodes, nodes)))
-    assert (found["faults"], found["idle"], found["local"]) == ([], 0, 1.0)
+    assert (found["faults"], found["idle"]) == ([], 0)
+    assert found["local"] > 0.95  # of pages of the interpreter, which a fork shares
 
 
 @pytest.mark.parametrize("guest", ["milan4"], indirect=True)

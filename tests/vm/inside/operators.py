@@ -210,6 +210,8 @@ def placed_on(nodes: int, machine: Machine) -> dict[str, Any]:
         program.place(plan)
         publish(folder / "placed", "")
         await_all(folder, names, ".done")
+        # What this process has written since the fork left pages of both to the children alone.
+        program.place(plan)
         checked = verify(HOST, program.threads(), plan, wait_s=30)
         return {
             "cpus": {unit.operators[0]: unit.cpu for unit in plan.units},
