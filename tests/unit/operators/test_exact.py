@@ -34,7 +34,7 @@ def _compare_cores(seed: int, instances: int, most: int) -> None:
 
 
 def test_as_few_cores_as_the_exact_solver() -> None:
-    _compare_cores(seed=1, instances=12, most=36)
+    _compare_cores(seed=1, instances=10, most=28)
 
 
 @pytest.mark.long
@@ -48,13 +48,16 @@ def _compare_nodes(seed: int, instances: int) -> None:
     needed: Counter[int] = Counter()
     above: Counter[int] = Counter()
     while sum(needed.values()) < instances:
+        wanted = 1 + sum(needed.values()) % 4
         rooms = [
             Room(random.randint(4, 8), random.choice([20.0, 30.0, 40.0]))
             for _ in range(random.randint(2, 8))
         ]
-        loads = [Load(round(random.uniform(0, 12), 1)) for _ in range(random.randint(2, 24))]
+        loads = [
+            Load(round(random.uniform(0, 12), 1)) for _ in range(random.randint(2, 6 * wanted))
+        ]
         least = fewest_places(loads, rooms)
-        if least is None or least > 4:
+        if least != wanted:
             continue
         flat = [[1.0] * len(rooms)] * len(rooms)
         found = map_cores(loads, rooms, {}, flat, flat, [0.0] * len(rooms))
@@ -64,7 +67,6 @@ def _compare_nodes(seed: int, instances: int) -> None:
         for place, room in enumerate(rooms):
             inside = [load for load, at in zip(loads, found.places, strict=True) if at == place]
             assert room.holds(inside)
-    assert set(needed) == {1, 2, 3, 4}
     assert max(above) <= 1 and above[0] >= _BAR * instances, above
 
 
