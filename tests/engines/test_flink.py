@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from atoll.engines.availability import look
-from atoll.engines.flink.program import FlinkSharedPlan, table
+from atoll.engines.flink.program import FlinkProgram, table
 from atoll.engines.flink.running import FlinkJob
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
@@ -31,9 +31,9 @@ PATIENCE_S = 300.0
 OWNER = """
 import sys
 from pathlib import Path
-from atoll.engines.flink.program import FlinkSharedPlan
+from atoll.engines.flink.program import FlinkProgram
 from atoll.host.local import LocalHost
-with FlinkSharedPlan().start(LocalHost(), Path(sys.argv[1]), [0]):
+with FlinkProgram().start(LocalHost(), Path(sys.argv[1]), [0]):
     pass
 """
 
@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def running(folder: Path) -> Iterator[FlinkJob]:
-    with FlinkSharedPlan().start(HOST, folder, CPUS) as running:
+    with FlinkProgram().start(HOST, folder, CPUS) as running:
         assert len(jvms(folder)) == 2
         yield running
     assert jvms(folder) == []
@@ -142,7 +142,7 @@ def test_it_is_measured_by_what_reaches_the_sinks(running: FlinkJob) -> None:
 
 
 def test_a_job_that_runs_elsewhere_can_be_placed_but_not_measured(running: FlinkJob) -> None:
-    with FlinkSharedPlan().attach(HOST, f"{running.rest.url}/jobs/{running.job}") as attached:
+    with FlinkProgram().attach(HOST, f"{running.rest.url}/jobs/{running.job}") as attached:
         assert {one.tid for one in attached.threads()} == {one.tid for one in running.threads()}
         with pytest.raises(UsageError, match="only Atoll's own"):
             attached.measure(1.0)

@@ -39,7 +39,7 @@ _OWN = {
 }
 # Programs whose operators can be placed, see `atoll.engines.placeable`.
 _PLACEABLE = {
-    "flink": ("atoll.engines.flink.program", "FlinkSharedPlan"),
+    "flink": ("atoll.engines.flink.program", "FlinkProgram"),
     "sharedplan": ("atoll.engines.sharedplan", "SharedPlan"),
     "postgresql": ("atoll.engines.postgresql.operators.backends", "PostgreSQLBackends"),
 }

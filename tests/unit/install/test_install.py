@@ -10,6 +10,7 @@ import re
 import shutil
 import threading
 from collections import namedtuple
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ import pytest
 from atoll.engines import availability
 from atoll.errors import AtollError, DiskFull, DownloadFailed, NotPermitted, UsageError
 from atoll.host.processes import Finished
-from atoll.install import installed, installing
-from atoll.install.catalog import Artifact, Part, Wheel, parts_of
+from atoll.install import installed, installing, pip
+from atoll.install.catalog import Artifact, Part, Sdist, Wheel, parts_of
 from atoll.schema.size import gib
 from tests.parts.faults import fails
 from tests.parts.install import ARTIFACT, ENGINE, JAR, JAVA, TARBALL, WHEEL, Clients
@@ -365,3 +366,22 @@ def test_the_catalog_holds_together() -> None:
 def test_who_is_not_in_it() -> None:
     with fails(UsageError, engine="oracle", known="alpha, beta, gamma"):
         parts_of(["alpha", "oracle"], CATALOG)
+
+
+def test_a_source_package_is_fetched_as_such(tmp_path: Path) -> None:
+    source = Sdist("two-words", "1.2", "ab" * 32, "two_words-1.2/deps")
+    asked: list[Sequence[str]] = []
+
+    def run(argv: Sequence[str], **_: object) -> Finished:
+        asked.append(argv)
+        (tmp_path / "two_words-1.2.tar.gz").touch()
+        return Finished(0, "", "")
+
+    assert pip.places(source, tmp_path) == ()
+    found = pip.fetch(source, source.sha256, tmp_path, run=run, tick=lambda: None)
+    assert found == tmp_path / "two_words-1.2.tar.gz"
+    assert pip.places(source, tmp_path) == (found,)
+    ((*_, requirements),) = asked
+    assert {"--no-binary=two-words", "--require-hashes", "--no-deps"} <= set(asked[0])
+    wanted = f"two-words==1.2 --hash=sha256:{source.sha256}\n"
+    assert Path(requirements).read_text() == wanted

@@ -2,7 +2,7 @@
 
 A JobManager, which runs the job that is on its class path, and a task manager. The job is Java
 source, which the JDK compiles once into Atoll's cache, and a table of operators that it builds
-itself from (sharedplan.json).
+itself from (job.json).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from atoll.store.once import make_once
 
 JAVA_MAJOR = 17
 _FOLDER = Path(__file__).parent
-_JOB = "SharedPlan"
+_JOB = "StreamJob"
 _COMPILE_S = 300.0
 _KEY_S = 120.0
 _CLASSES_BYTES = 1 << 20
@@ -60,7 +60,7 @@ _KINDS = {
 @cache
 def table() -> tuple[dict[str, Any], ...]:
     """The job's operators."""
-    return tuple(json.loads((_FOLDER / "sharedplan.json").read_text("utf-8"))["operators"])
+    return tuple(json.loads((_FOLDER / "job.json").read_text("utf-8"))["operators"])
 
 
 def kinds() -> dict[str, Kind]:
@@ -75,7 +75,7 @@ def kinds() -> dict[str, Kind]:
 
 
 @dataclass(frozen=True, slots=True)
-class FlinkSharedPlan:
+class FlinkProgram:
     """See `atoll.engines.placeable.Placeable` and `Attachable`."""
 
     facts: ClassVar[EngineFacts] = FACTS
@@ -111,7 +111,7 @@ class FlinkSharedPlan:
         command = partial(
             settings.command, installation.java, installation.home, str(folder), str(classes)
         )
-        job = ("--job-classname", _JOB, str(_FOLDER / "sharedplan.json"))
+        job = ("--job-classname", _JOB, str(_FOLDER / "job.json"))
         jvms = {
             "JobManager": command(settings.JOB_MANAGER, job),
             "task manager": command(settings.TASK_MANAGER, ()),

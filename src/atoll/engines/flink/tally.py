@@ -1,4 +1,4 @@
-"""What the sinks of Atoll's own job count (SharedPlan.java, CountingSink). Pure."""
+"""What the sinks of Atoll's own job count (StreamJob.java, CountingSink). Pure."""
 
 from __future__ import annotations
 

@@ -7,11 +7,13 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from atoll.engines.flink.program import FlinkSharedPlan
+from atoll.engines.availability import catalog, look
+from atoll.engines.flink.program import FlinkProgram
 from atoll.engines.flink.rest import Rest
 from atoll.engines.placeable import OperatorThread
 from atoll.errors import EngineFailed, ServerGone, UsageError
@@ -146,7 +148,7 @@ def host() -> Machine:
 
 
 def test_threads_are_found_with_one_dump(host: Machine, url: str) -> None:
-    with FlinkSharedPlan().attach(host, url) as running:
+    with FlinkProgram().attach(host, url) as running:
         expected = [
             OperatorThread(("Source: a",), PID, SOURCE),
             OperatorThread(("Source: a",), PID, FLUSHER),
@@ -161,7 +163,7 @@ def test_threads_are_found_with_one_dump(host: Machine, url: str) -> None:
 
 
 def test_only_operators_are_bound(host: Machine, url: str) -> None:
-    with FlinkSharedPlan().attach(host, url) as running:
+    with FlinkProgram().attach(host, url) as running:
         running.place(placement({"Source: a": 3, "b": 4}))
     assert host.masks == {
         SOURCE: frozenset({3}),
@@ -172,14 +174,14 @@ def test_only_operators_are_bound(host: Machine, url: str) -> None:
 
 def test_a_thread_that_ends_meanwhile_is_passed_over(host: Machine, url: str) -> None:
     host.ends = {FLUSHER}
-    with FlinkSharedPlan().attach(host, url) as running:
+    with FlinkProgram().attach(host, url) as running:
         running.place(placement({"Source: a": 3, "b": 4}))
         assert host.masks == {SOURCE: frozenset({3}), MAP: frozenset({4})}
 
 
 def test_an_operator_that_the_placement_lacks(host: Machine, url: str) -> None:
     with (
-        FlinkSharedPlan().attach(host, url) as running,
+        FlinkProgram().attach(host, url) as running,
         pytest.raises(UsageError, match="the placement lacks b"),
     ):
         running.place(placement({"Source: a": 3}))
@@ -187,7 +189,7 @@ def test_an_operator_that_the_placement_lacks(host: Machine, url: str) -> None:
 
 
 def test_a_profile(host: Machine, url: str) -> None:
-    with FlinkSharedPlan().attach(host, url) as running:
+    with FlinkProgram().attach(host, url) as running:
         graph = running.profile(3.0)
     duty = {each.id: each.activity.duty.value for each in graph.operators if each.activity}
     assert duty == pytest.approx({"Source: a": 0.2, "b": 0.1})
@@ -202,7 +204,7 @@ def test_a_profile(host: Machine, url: str) -> None:
 
 def test_a_profile_has_no_measured_throughput(host: Machine, url: str) -> None:
     with (
-        FlinkSharedPlan().attach(host, url) as running,
+        FlinkProgram().attach(host, url) as running,
         pytest.raises(UsageError, match="only Atoll's own"),
     ):
         running.measure(1.0)
@@ -211,7 +213,7 @@ def test_a_profile_has_no_measured_throughput(host: Machine, url: str) -> None:
 def test_a_job_that_failed_is_reported_with_its_cause(
     host: Machine, url: str, manager: JobManager
 ) -> None:
-    with FlinkSharedPlan().attach(host, url) as running:
+    with FlinkProgram().attach(host, url) as running:
         manager.state = "FAILED"
         with pytest.raises(EngineFailed, match=r"job 'j' of .* is FAILED: x.Y: no disk$"):
             running.threads()
@@ -220,7 +222,7 @@ def test_a_job_that_failed_is_reported_with_its_cause(
 def test_a_task_manager_elsewhere(host: Machine, url: str, manager: JobManager) -> None:
     manager.answers["/taskmanagers"] = {"taskmanagers": [manager.manager("192.0.2.7")]}
     with (
-        FlinkSharedPlan().attach(host, url) as running,
+        FlinkProgram().attach(host, url) as running,
         pytest.raises(EngineFailed, match=r"no task manager runs on this machine.*192\.0\.2\.7"),
     ):
         running.threads()
@@ -230,15 +232,15 @@ def test_which_job(host: Machine, url: str, manager: JobManager) -> None:
     manager.answers["/jobs/overview"] = {"jobs": [manager.line("1"), manager.line("2")]}
     with (
         pytest.raises(UsageError, match=r"several jobs run there: 1 \(j\), 2 \(j\)"),
-        FlinkSharedPlan().attach(host, url),
+        FlinkProgram().attach(host, url),
     ):
         pass
-    with FlinkSharedPlan().attach(host, f"{url}/jobs/1") as running:
+    with FlinkProgram().attach(host, f"{url}/jobs/1") as running:
         assert len(running.threads()) == 3
     manager.answers["/jobs/overview"] = {"jobs": []}
     with (
         pytest.raises(UsageError, match="no job runs there"),
-        FlinkSharedPlan().attach(host, url),
+        FlinkProgram().attach(host, url),
     ):
         pass
 
@@ -276,3 +278,12 @@ def test_refusals(url: str, manager: JobManager) -> None:
         rest.overview()
     with pytest.raises(ServerGone, match="no Flink JobManager answers"):
         Rest("http", "127.0.0.1", 1).overview()
+
+
+def test_it_is_installed_as_engines_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    parts = catalog()["flink"]
+    assert [part.name.partition("-")[0] for part in parts] == ["flink", "openjdk"]
+    state = look("flink", Proc())
+    assert (state.state, state.version) == ("missing", "")
+    assert state.why.endswith("install it with: atoll engine install flink")

@@ -38,7 +38,7 @@ import org.apache.flink.util.Collector;
  * latest row of the other side, windows, top-n and sinks. Its argument is the file. Each operator is
  * a task of its own with one thread.
  */
-public class SharedPlan {
+public class StreamJob {
     /** Adds to System.nanoTime() what makes it a time since 1970. There is one task manager. */
     private static final long EPOCH_NS =
             System.currentTimeMillis() * 1_000_000 - System.nanoTime();
