@@ -39,7 +39,7 @@ def test_as_few_cores_as_the_exact_solver() -> None:
 
 @pytest.mark.long
 def test_as_few_cores_as_the_exact_solver_on_many_instances() -> None:
-    _compare_cores(seed=2, instances=500, most=60)
+    _compare_cores(seed=2, instances=150, most=60)
 
 
 def _compare_nodes(seed: int, instances: int) -> None:
@@ -76,4 +76,4 @@ def test_as_few_nodes_as_the_exact_solver() -> None:
 
 @pytest.mark.long
 def test_as_few_nodes_as_the_exact_solver_on_many_instances() -> None:
-    _compare_nodes(seed=4, instances=400)
+    _compare_nodes(seed=4, instances=100)
