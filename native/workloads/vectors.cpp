@@ -9,80 +9,118 @@ namespace {
 #define ATOLL_INLINED [[gnu::always_inline, gnu::no_sanitize("thread")]] inline
 #define ATOLL_LOOP [[gnu::no_sanitize("thread")]] static
 
-using Lane = float __attribute__((vector_size(kLane * sizeof(float)), may_alias));
+// As wide as the registers: GCC keeps wider vectors in memory.
+template <std::size_t kBytes>
+struct Wide {
+  typedef float Vector __attribute__((vector_size(kBytes), may_alias));
+  static constexpr std::size_t kFloats = kBytes / sizeof(float);
+  static constexpr std::size_t kOfLane = kLane / kFloats;
+};
 
-ATOLL_INLINED const Lane& lane(const float* vector, std::size_t at) {
-  return *reinterpret_cast<const Lane*>(vector + at);
+template <class Vector>
+ATOLL_INLINED const Vector& at(const float* vector) {
+  return *reinterpret_cast<const Vector*>(vector);
 }
 
-template <bool kDistance>
-ATOLL_INLINED void add_term(Lane& sum, const float* left, const float* right, std::size_t at) {
+template <class Vector, bool kDistance>
+ATOLL_INLINED void add_term(Vector& sum, const float* left, const float* right) {
   if constexpr (kDistance) {
-    const Lane apart = lane(left, at) - lane(right, at);
+    const Vector apart = at<Vector>(left) - at<Vector>(right);
     sum += apart * apart;
   } else {
-    sum += lane(left, at) * lane(right, at);
+    sum += at<Vector>(left) * at<Vector>(right);
   }
 }
 
-template <bool kDistance>
-ATOLL_INLINED float sum_of(const float* left, const float* right, std::size_t size) {
-  Lane sums[4] = {};  // so that an addition need not wait for the one before
-  std::size_t at = 0;
-  for (; at + 4 * kLane <= size; at += 4 * kLane) {
-    add_term<kDistance>(sums[0], left, right, at);
-    add_term<kDistance>(sums[1], left, right, at + kLane);
-    add_term<kDistance>(sums[2], left, right, at + 2 * kLane);
-    add_term<kDistance>(sums[3], left, right, at + 3 * kLane);
-  }
-  for (; at < size; at += kLane) add_term<kDistance>(sums[0], left, right, at);
-  const Lane all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  // By halves, as a chain of 16 additions takes longer than the loop over 128 elements.
-  const auto eight = __builtin_shufflevector(all, all, 0, 1, 2, 3, 4, 5, 6, 7) +
-                     __builtin_shufflevector(all, all, 8, 9, 10, 11, 12, 13, 14, 15);
-  const auto four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
-                    __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
-  return (four[0] + four[2]) + (four[1] + four[3]);
+// By halves, as a chain of 16 additions takes longer than the loop over 128 elements.
+ATOLL_INLINED float sum_of(const Wide<16>::Vector& all) {
+  return (all[0] + all[2]) + (all[1] + all[3]);
+}
+ATOLL_INLINED float sum_of(const Wide<32>::Vector& all) {
+  return sum_of(__builtin_shufflevector(all, all, 0, 1, 2, 3) +
+                __builtin_shufflevector(all, all, 4, 5, 6, 7));
+}
+ATOLL_INLINED float sum_of(const Wide<64>::Vector& all) {
+  return sum_of(__builtin_shufflevector(all, all, 0, 1, 2, 3, 4, 5, 6, 7) +
+                __builtin_shufflevector(all, all, 8, 9, 10, 11, 12, 13, 14, 15));
 }
 
+template <std::size_t kBytes, bool kDistance>
+ATOLL_INLINED float sum_of_terms(const float* left, const float* right, std::size_t size) {
+  using Vector = typename Wide<kBytes>::Vector;
+  constexpr std::size_t kFloats = Wide<kBytes>::kFloats;
+  Vector sums[4] = {};  // so that an addition need not wait for the one before
+  std::size_t first = 0;
+  for (; first + 4 * kFloats <= size; first += 4 * kFloats) {
+#pragma GCC unroll 4  // else the sums are in memory
+    for (std::size_t part = 0; part < 4; ++part) {
+      add_term<Vector, kDistance>(sums[part], left + first + part * kFloats,
+                                  right + first + part * kFloats);
+    }
+  }
+  for (; first < size; first += kFloats) {
+    add_term<Vector, kDistance>(sums[0], left + first, right + first);
+  }
+  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+template <std::size_t kBytes>
 ATOLL_INLINED void distances_of(const float* rows, std::size_t count, const float* center,
                                 std::size_t size, float* distances) {
   for (std::size_t row = 0; row < count; ++row) {
-    distances[row] = sum_of<true>(rows + row * size, center, size);
+    distances[row] = sum_of_terms<kBytes, true>(rows + row * size, center, size);
   }
 }
 
-ATOLL_INLINED void add_to(float* sum, float factor, const float* vector, std::size_t size,
-                          const float* next) {
-  for (std::size_t at = 0; at < size; at += kLane) {
-    __builtin_prefetch(next + at, 0, 2);
-    *reinterpret_cast<Lane*>(sum + at) += factor * lane(vector, at);
+template <std::size_t kBytes>
+ATOLL_INLINED Products add_to(float* sum, RowPair added, RowPair next, std::size_t size) {
+  using Vector = typename Wide<kBytes>::Vector;
+  constexpr std::size_t kParts = Wide<kBytes>::kOfLane;
+  Vector left[kParts] = {};
+  Vector right[kParts] = {};
+  Vector both[kParts] = {};
+  for (std::size_t first = 0; first < size; first += kLane) {
+#pragma GCC unroll 4
+    for (std::size_t part = 0; part < kParts; ++part) {
+      const std::size_t here = first + part * Wide<kBytes>::kFloats;
+      const Vector now = at<Vector>(sum + here) + added.of_left * at<Vector>(added.left + here) +
+                         added.of_right * at<Vector>(added.right + here);
+      *reinterpret_cast<Vector*>(sum + here) = now;
+      left[part] += now * at<Vector>(next.left + here);
+      right[part] += now * at<Vector>(next.right + here);
+      both[part] += at<Vector>(next.left + here) * at<Vector>(next.right + here);
+    }
   }
+  for (std::size_t part = 1; part < kParts; ++part) {
+    left[0] += left[part];
+    right[0] += right[part];
+    both[0] += both[part];
+  }
+  return {sum_of(left[0]), sum_of(right[0]), sum_of(both[0])};
 }
 
-#define ATOLL_LOOPS(NAME, TARGET)                                                               \
+#define ATOLL_LOOPS(NAME, BYTES, TARGET)                                                        \
   struct NAME {                                                                                 \
     TARGET ATOLL_LOOP float dot(const float* left, const float* right, std::size_t size) {      \
-      return sum_of<false>(left, right, size);                                                  \
+      return sum_of_terms<BYTES, false>(left, right, size);                                     \
     }                                                                                           \
     TARGET ATOLL_LOOP float distance(const float* left, const float* right, std::size_t size) { \
-      return sum_of<true>(left, right, size);                                                   \
+      return sum_of_terms<BYTES, true>(left, right, size);                                      \
     }                                                                                           \
     TARGET ATOLL_LOOP void distances(const float* rows, std::size_t count, const float* center, \
                                      std::size_t size, float* distances) {                      \
-      distances_of(rows, count, center, size, distances);                                       \
+      distances_of<BYTES>(rows, count, center, size, distances);                                \
     }                                                                                           \
-    TARGET ATOLL_LOOP void add(float* sum, float factor, const float* vector, std::size_t size, \
-                               const float* next) {                                             \
-      add_to(sum, factor, vector, size, next);                                                  \
+    TARGET ATOLL_LOOP Products add(float* sum, RowPair added, RowPair next, std::size_t size) { \
+      return add_to<BYTES>(sum, added, next, size);                                             \
     }                                                                                           \
     static constexpr VectorLoops kAll = {dot, distance, distances, add};                        \
   };
 
-ATOLL_LOOPS(AnyCpu, )
+ATOLL_LOOPS(AnyCpu, 16, )
 #if defined(__x86_64__)
-ATOLL_LOOPS(Avx2, [[gnu::target("arch=x86-64-v3")]])
-ATOLL_LOOPS(Avx512, [[gnu::target("arch=x86-64-v4,prefer-vector-width=512")]])
+ATOLL_LOOPS(Avx2, 32, [[gnu::target("arch=x86-64-v3")]])
+ATOLL_LOOPS(Avx512, 64, [[gnu::target("arch=x86-64-v4,prefer-vector-width=512")]])
 #endif
 
 }  // namespace

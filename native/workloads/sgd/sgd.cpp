@@ -6,16 +6,26 @@
 // for all samples, and then the loss over all is computed. The two are timed apart, as in Fig. 10
 // of the paper: `loss_gbs` and `gradient_gbs` are the bytes of the samples over the time of each.
 //
-// Workers share a copy of the model: all of the machine (then they race without locks, and may lose
-// each other's updates: Hogwild, Recht et al., NIPS 2011), or those of a node, or of a chiplet, or
+// Workers share a copy of the model: all of the machine, or those of a node, or of a chiplet, or
 // nobody (`core`). After an epoch the copies are averaged (Zinkevich et al., NIPS 2010). The fewer
-// copies, the faster the loss falls with each epoch, and the more lines go back and forth between
-// caches: a copy for each chiplet stays in its L3.
+// copies, the faster the loss falls with each epoch. How those who share one change it:
+//
+//   gathered  Each works on a copy of its own, and adds what that has gained to the shared one
+//   after
+//             some samples; what the others have added comes back. If one of them is just doing
+//             so, it goes on and comes again later. No update is lost, and nobody waits. The
+//             samples that are not yet added are at most 1/32 of the features, of all workers
+//             together, so that they hardly see each other: rows of so few samples are nearly
+//             orthogonal.
+//   each      Each update goes into the shared copy at once, without locks, and may be lost
+//             (Hogwild, Recht et al., NIPS 2011), as in DimmWitted. Every update then takes the
+//             model's lines from another core: with two workers that takes eight times as long.
 //
 // The scheduler splits the samples into pieces. Cost: each phase reads the samples once, in order,
-// and nothing else leaves the caches: a row and a model of 8,192 features have 32 KiB each. A row
-// is needed twice, for w.x and for the update. So the update fetches the next row meanwhile, else
-// the memory would rest.
+// and nothing else leaves the caches: a row and a model of 8,192 features have 32 KiB each. An
+// update needs the whole product w.x, so a row is read twice. To read w less often, one pass over w
+// adds two samples and finds the products of the next two; that the second of these must see the
+// update by the first is a product of the two rows.
 //
 // The paper's 10,000 samples of 8,192 features "total approximately 6,250 MB"; with floats they
 // have 313 MiB, with doubles 625 MiB. The default is its shape with floats.
@@ -58,6 +68,33 @@ std::vector<std::size_t> replica_of_rank(Team& team, const std::string& kind) {
                                              kinds.begin()));
   }
   return dense;
+}
+
+// How many samples a worker gathers, of `sharers` workers.
+std::size_t gathered_samples(std::size_t features, std::size_t sharers) {
+  constexpr std::size_t kPart = 32;  // of the features are as many samples of all
+  return std::max<std::size_t>(features / (kPart * sharers), 2);
+}
+
+// Each sample moves the model.
+void learn(float* model, const Samples& samples, std::size_t first, std::size_t last, float step) {
+  const VectorLoops& loops = vector_loops();
+  const auto factor = [&](std::size_t sample, float score) {
+    const float label = samples.labels[sample];
+    return step * label / (1 + std::exp(label * score));
+  };
+  RowPair added{samples.row(first), samples.row(first), 0, 0};
+  for (std::size_t sample = first; sample < last; sample += 2) {
+    const std::size_t other = std::min(sample + 1, last - 1);
+    RowPair next{samples.row(sample), samples.row(other), 0, 0};
+    const Products scores = loops.add(model, added, next, samples.stride);
+    next.of_left = factor(sample, scores.left);
+    if (other != sample) {
+      next.of_right = factor(other, scores.right + next.of_left * scores.both);
+    }
+    added = next;
+  }
+  loops.add(model, added, added, samples.stride);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -109,46 +146,62 @@ float step_of(const Samples& samples, int epoch) {
   return 1 / mean_square / static_cast<float>(1 + epoch / 2);
 }
 
-Replicas::Replicas(Team& team, const Memory& memory, const std::string& kind, std::size_t stride)
+Replicas::Replicas(Team& team, const Memory& memory, const std::string& kind, bool gathered,
+                   std::size_t stride)
     : of_rank_(replica_of_rank(team, kind)) {
   const std::size_t copies = *std::max_element(of_rank_.begin(), of_rank_.end()) + 1;
+  std::size_t sharers = 1;
   for (std::size_t copy = 0; copy < copies; ++copy) {
-    const auto rank = static_cast<std::size_t>(std::find(of_rank_.begin(), of_rank_.end(), copy) -
-                                               of_rank_.begin());
-    models_.push_back(Array<float>::local(stride, memory.nodes.node_of_rank[rank]));
+    const auto rank = std::find(of_rank_.begin(), of_rank_.end(), copy) - of_rank_.begin();
+    const int node = memory.nodes.node_of_rank[static_cast<std::size_t>(rank)];
+    shared_.emplace_back(Array<float>::local(stride, node));
+    const auto users = std::count(of_rank_.begin(), of_rank_.end(), copy);
+    sharers = std::max(sharers, static_cast<std::size_t>(users));
+  }
+  if (!gathered || sharers == 1) return;
+  gather_ = gathered_samples(stride, sharers);
+  for (const int node : memory.nodes.node_of_rank) {
+    own_.push_back({Array<float>::local(stride, node), Array<float>::local(stride, node)});
   }
 }
 
 void Replicas::epoch(Team& team, const Samples& samples, float step) {
-  const VectorLoops& loops = vector_loops();
-  const std::size_t last_row = samples.count - 1;
-  std::vector<std::atomic<std::size_t>> met(models_.size());
   team.loop(samples.count, 0, [&](std::size_t first, std::size_t last) {
-    const std::size_t replica = of_rank_[static_cast<std::size_t>(team.rank())];
-    float* const model = models_[replica].data();
-    for (std::size_t sample = first; sample < last; ++sample) {
-      const float* const row = samples.row(sample);
-      const float label = samples.labels[sample];
-      const float margin = label * loops.dot(row, model, samples.stride);
-      const float factor = step * label / (1 + std::exp(margin));
-      loops.add(model, factor, row, samples.stride, samples.row(std::min(sample + 1, last_row)));
+    const auto rank = static_cast<std::size_t>(team.rank());
+    Shared& shared = shared_[of_rank_[rank]];
+    shared.met.fetch_add(last - first, std::memory_order_relaxed);  // read after the loop
+    if (own_.empty()) return learn(shared.model.data(), samples, first, last, step);
+    for (; first < last; first += std::min(gather_, last - first)) {
+      learn(own_[rank].model.data(), samples, first, std::min(first + gather_, last), step);
+      // Acquire, and release: what another rank has added is seen, and what this one adds.
+      if (shared.taken.test_and_set(std::memory_order_acquire)) continue;
+      add_gain(rank, 0, samples.stride);
+      shared.taken.clear(std::memory_order_release);
     }
-    met[replica].fetch_add(last - first, std::memory_order_relaxed);  // read after the loop
   });
-  if (models_.size() == 1) return;
-  std::vector<float> weights;
-  for (const std::atomic<std::size_t>& count : met) {
-    weights.push_back(static_cast<float>(count) / static_cast<float>(samples.count));
-  }
   team.loop(samples.stride, kLane, [&](std::size_t first, std::size_t last) {
+    for (std::size_t rank = 0; rank < own_.size(); ++rank) add_gain(rank, first, last);
     for (std::size_t at = first; at < last; ++at) {
       float mean = 0;
-      for (std::size_t copy = 0; copy < models_.size(); ++copy) {
-        mean += weights[copy] * models_[copy][at];
+      for (const Shared& shared : shared_) {
+        mean +=
+            static_cast<float>(shared.met) / static_cast<float>(samples.count) * shared.model[at];
       }
-      for (Array<float>& model : models_) model[at] = mean;
+      for (Shared& shared : shared_) shared.model[at] = mean;
+      for (Own& own : own_) own.model[at] = own.before[at] = mean;
     }
   });
+  for (Shared& shared : shared_) shared.met = 0;
+}
+
+void Replicas::add_gain(std::size_t rank, std::size_t first, std::size_t last) {
+  float* const shared = shared_[of_rank_[rank]].model.data();
+  float* const own = own_[rank].model.data();
+  float* const before = own_[rank].before.data();
+  for (std::size_t at = first; at < last; ++at) {
+    const float now = shared[at] + (own[at] - before[at]);
+    shared[at] = own[at] = before[at] = now;
+  }
 }
 
 namespace {
@@ -185,11 +238,11 @@ double plain_loss(const Samples& samples, std::size_t copies, int epochs) {
   return loss / static_cast<double>(samples.count);
 }
 
-// The samples, a model for each worker, and what plain_loss has in doubles.
+// The samples, three models for each worker, and what plain_loss has in doubles.
 std::uint64_t sgd_needed(const Settings& settings, int workers) {
   const std::uint64_t row = padded(settings.number("features")) * sizeof(float);
   return settings.number("samples") * (row + sizeof(float)) +
-         (static_cast<std::uint64_t>(workers) + 8) * row;
+         (3 * static_cast<std::uint64_t>(workers) + 8) * row;
 }
 
 Result run_sgd(Team& team, const Settings& settings, Conditions& conditions) {
@@ -206,7 +259,8 @@ Result run_sgd(Team& team, const Settings& settings, Conditions& conditions) {
   time_runs(
       conditions,
       [&](int) {
-        replicas.emplace(team, conditions.memory, settings.text("replicas"), samples.stride);
+        replicas.emplace(team, conditions.memory, settings.text("replicas"),
+                         settings.text("updates") == "gathered", samples.stride);
       },
       [&](int) {
         for (int epoch = 0; epoch < epochs; ++epoch) {
@@ -253,7 +307,13 @@ const Workload& sgd() {
         "a copy of the model for each chiplet, core, node, or the machine",
         0,
         0,
-        {"chiplet", "core", "node", "machine"}}},
+        {"chiplet", "core", "node", "machine"}},
+       {"updates",
+        "gathered",
+        "of a copy that workers share: those of some samples at a time, or each at once (Hogwild)",
+        0,
+        0,
+        {"gathered", "each"}}},
       sgd_needed,
       run_sgd,
   };

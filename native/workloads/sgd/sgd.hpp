@@ -1,9 +1,12 @@
 // Stochastic gradient descent for logistic regression, with model replicas.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arrays.hpp"
@@ -41,19 +44,38 @@ struct Samples {
 // Copies of the model and who uses which.
 class Replicas {
  public:
-  // `kind`: core, chiplet, node or machine.
-  Replicas(Team& team, const Memory& memory, const std::string& kind, std::size_t stride);
+  // `kind`: core, chiplet, node or machine. `gathered`: who share one, add the updates of some
+  // samples at a time.
+  Replicas(Team& team, const Memory& memory, const std::string& kind, bool gathered,
+           std::size_t stride);
 
   // One epoch: each sample moves the replica of the worker that meets it. Then the replicas become
   // their mean, each weighted by the samples that moved it.
   void epoch(Team& team, const Samples& samples, float step);
 
-  [[nodiscard]] const float* model() const { return models_.front().data(); }
-  [[nodiscard]] std::size_t count() const { return models_.size(); }
+  [[nodiscard]] const float* model() const { return shared_.front().model.data(); }
+  [[nodiscard]] std::size_t count() const { return shared_.size(); }
 
  private:
+  struct Shared {
+    explicit Shared(Array<float> zeroes) : model(std::move(zeroes)) {}
+    Array<float> model;
+    std::atomic_flag taken;           // somebody adds a gain
+    std::atomic<std::size_t> met{0};  // samples of this epoch
+  };
+  // A rank's, where updates are gathered.
+  struct Own {
+    Array<float> model;
+    Array<float> before;  // as it was when its gain was added last
+  };
+
+  // Of a part of the model. Then the rank's own is as the shared one.
+  void add_gain(std::size_t rank, std::size_t first, std::size_t last);
+
   std::vector<std::size_t> of_rank_;
-  std::vector<Array<float>> models_;
+  std::deque<Shared> shared_;  // never moved
+  std::vector<Own> own_;
+  std::size_t gather_ = 0;  // samples
 };
 
 }  // namespace atl::kernels
