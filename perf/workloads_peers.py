@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perf.harness import WrongAnswer, note
@@ -22,7 +23,12 @@ _FOLDER = _ROOT / "build/perf/workloads"
 _OPTIMISED = ("-O3", "-march=native", "-w")
 _OLD_C = "-fcommon"  # headers that define variables
 _TRIAL = re.compile(r"^Trial Time:\s+([\d.]+)", re.MULTILINE)
+_STOP_S = 5.0  # for what was told to stop
 GAP = ("bfs", "cc", "cc_sv", "pr", "pr_spmv", "sssp", "tc", "converter")
+
+
+class TooSlow(Exception):
+    """A program did not end within its limit."""
 
 
 class Peers:
@@ -95,6 +101,7 @@ class Peers:
         if shutil.which(command[0]) is None:
             note(f"{name}: {command[0]} is not installed")
             return None
+        note(f"building {name}, once")
         done = subprocess.run(
             [*command, "-o", str(program)], cwd=source, capture_output=True, text=True, check=False
         )
@@ -104,17 +111,46 @@ class Peers:
         return program
 
 
-def run(argv: Sequence[str | Path], *, threads: int = 0) -> str:
-    """What the program prints. Raises WrongAnswer unless it ends well."""
-    env = dict(os.environ)
+def run(
+    argv: Sequence[str | Path],
+    *,
+    threads: int = 0,
+    env: Mapping[str, str] | None = None,
+    limit_s: float | None = None,
+) -> str:
+    """What the program prints. Raises WrongAnswer unless it ends well, TooSlow after the limit."""
+    name = Path(argv[0]).name
+    settings = {**os.environ, **(env or {})}
     if threads:
-        env["OMP_NUM_THREADS"] = str(threads)
-    done = subprocess.run(
-        [str(word) for word in argv], env=env, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise WrongAnswer(f"{Path(argv[0]).name}: {done.returncode}, {done.stderr.strip()[-200:]}")
-    return done.stdout
+        settings["OMP_NUM_THREADS"] = str(threads)
+    with subprocess.Popen(
+        [str(word) for word in argv],
+        env=settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise TooSlow(f"{name} did not end in {limit_s:g} s") from None
+        finally:
+            if process.poll() is None:
+                _stop(process)
+    if process.returncode != 0:
+        raise WrongAnswer(f"{name}: {process.returncode}, {err.strip()[-200:]}")
+    return out
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """mpirun stops its processes, which have sessions of their own, only if it is asked to."""
+    process.terminate()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def trial_s(output: str) -> float:

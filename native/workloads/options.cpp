@@ -97,6 +97,10 @@ Options parse_options(int argc, char** argv, int cpus) {
     if (!options.team.approach.empty()) fail("--approach, --spread: give one of them");
     options.team.approach = "static:" + spread;
   }
+  if (given.contains("interval-ms") && options.team.scheduler != "atoll" &&
+      options.team.scheduler != "arcas-printed") {
+    fail("--interval-ms: only --scheduler atoll and arcas-printed move their workers");
+  }
   options.team.interval = std::chrono::milliseconds(std::stol(taken(given, "interval-ms")));
   const std::string workers = taken(given, "workers");
   options.team.workers =

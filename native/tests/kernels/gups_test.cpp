@@ -78,7 +78,7 @@ TEST(GupsMessages, DoEachUpdateOnceThoughBoxesAreFull) {
 
 TEST(Gups, IsRightOnEveryTeam) {
   on_all_teams([](const std::string& scheduler, int workers) {
-    for (const char* const variant : {"plain", "tasks", "messages"}) {
+    for (const char* const variant : {"plain", "ahead", "tasks", "messages"}) {
       const Result result =
           run_workload(gups(), scheduler, workers, {{"table-mib", "1"}, {"variant", variant}}, 2);
       EXPECT_EQ(result.work, 4 * 131072);

@@ -34,11 +34,11 @@ TEST(KernelOptions, DefaultsAreTaken) {
 }
 
 TEST(KernelOptions, EachFlagIsTakenInBothSpellings) {
-  const Options options =
-      parsed({"gups", "--table-mib=64", "--scheduler", "os", "--workers", "3", "--arrays=local",
-              "--pages", "normal", "--runs", "2", "--seed", "9", "--interval-ms", "7"});
+  const Options options = parsed({"gups", "--table-mib=64", "--scheduler", "arcas-printed",
+                                  "--workers", "3", "--arrays=local", "--pages", "normal", "--runs",
+                                  "2", "--seed", "9", "--interval-ms", "7"});
   EXPECT_EQ(options.settings.number("table-mib"), 64U);
-  EXPECT_EQ(options.team.scheduler, "os");
+  EXPECT_EQ(options.team.scheduler, "arcas-printed");
   EXPECT_EQ(options.team.workers, 3);
   EXPECT_EQ(options.team.interval, std::chrono::milliseconds(7));
   EXPECT_EQ(options.arrays, ArrayKind::kLocal);
@@ -71,6 +71,8 @@ TEST(KernelOptions, WhatIsWrongIsNamedInALine) {
       {{"gups", "--spread", "x"}, "--spread x: not a number from 1"},
       {{"gups", "--arrays", "near"}, "--arrays near: unknown; there are partitioned, local, "},
       {{"gups", "--spread", "1", "--approach", "adaptive"}, "--approach, --spread: give one"},
+      {{"gups", "--scheduler", "os", "--interval-ms", "5"},
+       "--interval-ms: only --scheduler atoll"},
   };
   for (const Wrong& one : all) {
     try {

@@ -147,6 +147,8 @@ TEST(KernelTeam, WhatASchedulerCannotDoIsRefused) {
                UsageFault);
   EXPECT_THROW((void)make_team({.scheduler = "atoll", .workers = 1, .approach = "near"}),
                UsageFault);
+  EXPECT_THROW((void)make_team({.scheduler = "atoll", .workers = 1, .approach = "static:1000"}),
+               UsageFault);
 }
 
 }  // namespace

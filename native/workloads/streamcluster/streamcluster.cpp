@@ -16,9 +16,10 @@
 // search tries each of them many times: a trial then reads 12 bytes of a point in place of 524.
 // That is no longer the program of the paper, and several times as fast.
 //
-// Check: each chunk's cost, which the search has kept up to date, against that of its assignment,
-// computed in doubles; and the cost of all points with the final centers against as many centers
-// chosen by k-means++, of which it may be 1.25 times at most.
+// Check: the number of centers of each chunk and in the end; each chunk's cost, which the search
+// has kept up to date, against that of its assignment, computed in doubles; and the cost of all
+// points with the final centers against as many centers chosen by k-means++, of which it may
+// be 1.25 times at most.
 #include "streamcluster/streamcluster.hpp"
 
 #include <algorithm>
@@ -37,24 +38,19 @@ namespace {
 
 constexpr double kWorst = 1.25;  // of the cost of k-means++
 
-// Uniform in [0, 1) as in PARSEC; or near one of `clusters` such points. The same for any team.
+// Uniform in [0, 1) as in PARSEC. The same for any team.
 Array<float> make_points(Team& team, const Memory& memory, std::size_t count,
-                         std::size_t dimensions, std::uint64_t clusters, std::uint64_t seed) {
+                         std::size_t dimensions, std::uint64_t seed) {
   using workloads::kGolden;
   using workloads::mixed;
-  const auto unit = [](std::uint64_t key) {
-    return static_cast<float>(mixed(key) >> 40) * 0x1p-24F;
-  };
   const std::size_t stride = padded(dimensions);
   Array<float> points = make_array<float>(memory, count * stride);
   team.loop(count, 0, [&](std::size_t first, std::size_t last) {
     for (std::size_t point = first; point < last; ++point) {
       const std::uint64_t key = mixed(mixed(seed + kGolden) + point * kGolden);
-      const std::uint64_t near = clusters == 0 ? 0 : mixed(seed + 2 * kGolden) + key % clusters;
       for (std::size_t at = 0; at < dimensions; ++at) {
-        const float own = unit(key + at * kGolden);
         points[point * stride + at] =
-            clusters == 0 ? own : unit(mixed(near) + at * kGolden) + 0.1F * own;
+            static_cast<float>(mixed(key + at * kGolden) >> 40) * 0x1p-24F;
       }
     }
   });
@@ -104,6 +100,14 @@ SearchTerms terms_of(const Settings& settings) {
                      ": more than --most-centers " + settings.text("most-centers"));
   }
   return terms;
+}
+
+// Fewer only where no more points differ, and so cost nothing.
+void check_count(const SearchTerms& terms, std::size_t centers, double cost) {
+  if (centers <= terms.most_centers && (centers >= terms.least_centers || cost == 0)) return;
+  throw WrongAnswer("streamcluster: " + std::to_string(centers) + " centers, not " +
+                    std::to_string(terms.least_centers) + " to " +
+                    std::to_string(terms.most_centers));
 }
 
 }  // namespace
@@ -175,8 +179,7 @@ Result run_streamcluster(Team& team, const Settings& settings, Conditions& condi
   const std::size_t stride = padded(settings.number("dimensions"));
   const auto begin = std::chrono::steady_clock::now();
   const Array<float> coordinates =
-      make_points(team, conditions.memory, count, settings.number("dimensions"),
-                  settings.number("clusters"), conditions.seed);
+      make_points(team, conditions.memory, count, settings.number("dimensions"), conditions.seed);
   const std::vector<float> ones(chunk, 1.0F);
   const Points all{coordinates.data(), ones.data(), count, stride};
   conditions.make_s =
@@ -187,6 +190,7 @@ Result run_streamcluster(Team& team, const Settings& settings, Conditions& condi
     chunks.push_back({all.row(first), ones.data(), std::min(chunk, count - first), stride});
   }
   std::vector<Clustering> found;
+  Clustering of_centers;
   Kept last;
   double traffic = 0;
   double cost = 0;
@@ -208,11 +212,13 @@ Result run_streamcluster(Team& team, const Settings& settings, Conditions& condi
         Array<float> rows = make_array<float>(conditions.memory, kept.rows.size());
         std::copy(kept.rows.begin(), kept.rows.end(), rows.begin());
         const Points centers{rows.data(), kept.weights.data(), kept.weights.size(), stride};
-        add_means(centers, local_search(team, conditions.memory, centers, terms, conditions.seed),
-                  last);
+        of_centers = local_search(team, conditions.memory, centers, terms, conditions.seed);
+        add_means(centers, of_centers, last);
       },
       [&](int) {
+        check_count(terms, of_centers.centers.size(), of_centers.cost);
         for (std::size_t at = 0; at < chunks.size(); ++at) {
+          check_count(terms, found[at].centers.size(), found[at].cost);
           const double plain = plain_cost(chunks[at], found[at]);
           if (std::abs(found[at].cost - plain) <= 1e-4 * plain + 1e-9) continue;
           throw WrongAnswer("streamcluster: chunk " + std::to_string(at) + " costs " +
@@ -248,8 +254,6 @@ const Workload& streamcluster() {
        {"chunk", "200000", "points that are clustered at a time", 1, UINT32_MAX},
        {"least-centers", "10", "of a chunk and in the end", 1, 10'000},
        {"most-centers", "20", "of a chunk and in the end", 1, 10'000},
-       {"clusters", "0", "places near which the points lie (0: anywhere, as in PARSEC)", 0,
-        1 << 20},
        {"distances",
         "again",
         "to a candidate: computed again for each trial, or kept",

@@ -1,6 +1,7 @@
 // Atoll's runtime: parallel_for, all_do, and its own NodeMap.
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "atoll/runtime/all_do.hpp"
@@ -77,6 +78,15 @@ std::unique_ptr<Team> atoll_team(const TeamOptions& options) {
       (void)approach_by_name(options.approach);
     } catch (const RuntimeFault& fault) {
       throw UsageFault("--approach: " + std::string(fault.what()));
+    }
+    constexpr std::string_view kStatic = "static:";
+    if (options.approach.starts_with(kStatic)) {
+      const std::string spread = options.approach.substr(kStatic.size());
+      const int chiplets = places_here().chiplets();
+      if (std::stoi(spread) > chiplets) {
+        throw UsageFault("--spread " + spread + ": this machine has " + std::to_string(chiplets) +
+                         (chiplets == 1 ? " chiplet" : " chiplets") + " whose CPUs may be used");
+      }
     }
   }
   return std::make_unique<AtollTeam>(options, options.approach);
