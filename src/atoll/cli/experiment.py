@@ -16,7 +16,6 @@ import click
 from atoll.bench.cost import in_words
 from atoll.cli.experiment_engines import named, ready, traits, uncounted
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
-from atoll.cli.oltp import read_oltp
 from atoll.cli.oltp_experiment import run_transactions, transactions_text
 from atoll.cli.operators_experiment import operators_text, run_operators
 from atoll.cli.options import Span, machine_for
@@ -37,7 +36,6 @@ from atoll.experiments.ours import (
 )
 from atoll.experiments.outlook import Outlook, outlook
 from atoll.experiments.planned import unjudged
-from atoll.experiments.workload_run import read_runs
 from atoll.host.local import LocalHost
 from atoll.report.experiment import tables
 from atoll.report.experiment.text import (
@@ -50,9 +48,12 @@ from atoll.report.experiment.text import (
 )
 from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, Scale
 from atoll.schema.machine import Machine
+from atoll.schema.oltp import OltpRuns
 from atoll.schema.plan import EngineTraits
 from atoll.schema.span import span
 from atoll.schema.text import plural
+from atoll.schema.workload import WorkloadRuns
+from atoll.store.document import read_document
 from atoll.store.operator_files import read_operator_runs
 from atoll.store.paths import state_dir
 
@@ -234,9 +235,9 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
 
         return of_profile(read(path), path.name)
     if experiment.workload is not None:
-        return of_workloads(experiment, read_runs(path), path.name)
+        return of_workloads(experiment, read_document(WorkloadRuns, path), path.name)
     if experiment.oltp is not None:
-        return of_oltp(read_oltp(path), path.name)
+        return of_oltp(read_document(OltpRuns, path), path.name)
     if experiment.operators is not None:
         return of_operators(read_operator_runs(str(path)), path.name)
     from atoll.bench.results import read_results

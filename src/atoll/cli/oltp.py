@@ -15,11 +15,11 @@ from atoll.cli.options import chiplets_option, machine_for, profile_option
 from atoll.cli.terminal import progress, show
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
-from atoll.schema.base import parse
 from atoll.schema.machine import Machine
 from atoll.schema.oltp import OltpRuns
 from atoll.schema.span import span
 from atoll.schema.text import plural
+from atoll.store.document import read_document
 from atoll.store.files import write_atomic
 from atoll.store.paths import state_dir
 from atoll.supervise.interrupts import terminate_is_interrupt
@@ -140,16 +140,7 @@ def show_file(file: Path) -> None:
 
     FILE may be of a run that was stopped or still runs: it has whole blocks.
     """
-    show_oltp(read_oltp(file))
-
-
-def read_oltp(path: Path) -> OltpRuns:
-    """Raises UsageError."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, ValueError) as fault:
-        raise UsageError(f"{path}: cannot be read ({fault})") from None
-    return parse(OltpRuns, text, where=str(path), error=UsageError)
+    show_oltp(read_document(OltpRuns, file))
 
 
 def run_oltp(

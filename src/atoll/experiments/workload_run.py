@@ -10,7 +10,6 @@ from pathlib import Path
 from atoll.bench import switches
 from atoll.bench.axes import Axis
 from atoll.bench.results import require_same
-from atoll.errors import UsageError
 from atoll.experiments.workload_settings import (
     PAPER_ROWS,
     Setting,
@@ -25,13 +24,13 @@ from atoll.host.environment import emulated
 from atoll.knobs.journal import JournalFolder
 from atoll.plan.identity import machine_id
 from atoll.probing.workload import run_kernel, run_workload
-from atoll.schema.base import parse
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.experiment import WorkloadRun, WorkloadScale
 from atoll.schema.kernel import KernelResult
 from atoll.schema.machine import Machine
 from atoll.schema.text import plural
 from atoll.schema.workload import SettingRun, WorkloadResult, WorkloadRuns
+from atoll.store.document import read_document
 
 _BUSY_SHARE = 0.1  # of the CPUs' time in a block
 
@@ -106,7 +105,7 @@ def resumable(
 ) -> WorkloadRuns:
     """The runs of a file that the same experiment at the same scale here goes on from. Raises
     UsageError."""
-    found = read_runs(path)
+    found = read_document(WorkloadRuns, path)
     there = {one.result.workload: _size(one.result, scale) for one in found.runs}
     wanted = {
         name: f"{records(name, scale.part)} records"
@@ -156,15 +155,6 @@ class _Busy:
         ticks = os.sysconf("SC_CLK_TCK")
         used = own.user + own.system + own.children_user + own.children_system
         return all_.total, all_.busy + all_.steal, used * ticks
-
-
-def read_runs(path: Path) -> WorkloadRuns:
-    """Raises UsageError."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, ValueError) as fault:
-        raise UsageError(f"{path}: cannot be read ({fault})") from None
-    return parse(WorkloadRuns, text, where=str(path), error=UsageError)
 
 
 def _size(result: WorkloadResult | KernelResult, scale: WorkloadScale) -> str:

@@ -7,9 +7,9 @@ driver, from sending a transaction to its answer.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.environment import Environment
@@ -86,3 +86,16 @@ class OltpRuns(Record):
     seats: tuple[OltpSeat, ...] = Field(min_length=1)
     runs: tuple[OltpRun, ...] = Field(min_length=1)
     warnings: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        all_ = sorted((workload, seat.label) for workload in self.sizes for seat in self.seats)
+        for block in {run.block for run in self.runs}:
+            if sorted((run.workload, run.seat) for run in self.runs if run.block == block) != all_:
+                raise ValueError(f"block {block} has not one run of each workload in each seat")
+        shapes: dict[str, tuple[list[str], list[str]]] = {}
+        for run in self.runs:
+            shape = ([one.type for one in run.latencies], [one.name for one in run.conditions])
+            if shapes.setdefault(run.workload, shape) != shape:
+                raise ValueError(f"runs of {run.workload} differ in transactions or conditions")
+        return self

@@ -18,8 +18,9 @@ from atoll.errors import AtollError, EngineFailed
 from atoll.experiments import workload_run
 from atoll.experiments.catalog import experiments, get
 from atoll.experiments.here import Can
-from atoll.experiments.workload_run import read_runs
 from atoll.schema.experiment import Needs, WorkloadScale
+from atoll.schema.workload import WorkloadRuns
+from atoll.store.document import read_document
 from tests.parts.bench_grid import MEASURED
 from tests.parts.kernels import every_kernel, kernel
 from tests.parts.machines import NodeShape, build
@@ -256,11 +257,11 @@ def test_interrupted_workloads_leave_no_process_and_go_on(number: int, tmp_path:
     while any(Path(f"/proc/{pid}").exists() for pid in below):  # the kernel ends what just started
         assert time.monotonic() < until
         time.sleep(0.01)
-    before = read_runs(path).runs
+    before = read_document(WorkloadRuns, path).runs
     argv[argv.index("1h")] = "1s"
     done = subprocess.run([*argv, "--resume"], capture_output=True, text=True, timeout=120)
     assert done.returncode in (0, 1), done.stderr
-    after = read_runs(path).runs
+    after = read_document(WorkloadRuns, path).runs
     assert after[: len(before)] == before and after[len(before)].block == before[-1].block + 1
 
 
@@ -298,6 +299,6 @@ def test_a_kernel_is_tried_where_its_figure_means_nothing(
     said = capsys.readouterr()
     assert "a try only, since it means nothing here: it needs 2 chiplets" in said.err
     assert "A, sgd: could not be judged" in said.out
-    assert len(read_runs(path).runs) >= 5
+    assert len(read_document(WorkloadRuns, path).runs) >= 5
     assert run(["experiment", "run", "arcas-fig10", "--scale", "small"]) == 2
     assert "means nothing on this machine" in capsys.readouterr().err

@@ -127,3 +127,19 @@ def test_fig13_is_run_by_its_scale_and_reported(
     assert run(["experiment", "report", "arcas-fig13", str(file)]) == 0
     said = capsys.readouterr().out
     assert "A, tpcc: held" in said and "commits(placement=spread, cores=8)" in said
+
+
+def test_a_file_that_was_edited_by_hand_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    found = oltp_runs(milan(1, 8, 8), 8, {"tpcc": ([100.0] * 5, [100.0] * 5)})
+    first = found.runs[0]
+    condition = first.conditions[0].model_copy(update={"name": "another"})
+    other = first.model_copy(update={"conditions": (condition,)})
+    for runs, why in (
+        (found.runs[1:], f"block {first.block} has not one run of each workload in each seat"),
+        ((*found.runs, first), f"block {first.block} has not one run of each"),
+        ((other, *found.runs[1:]), "runs of tpcc differ in transactions or conditions"),
+    ):
+        file = tmp_path / "edited.json"
+        file.write_text(found.model_copy(update={"runs": runs}).model_dump_json())
+        assert run(["oltp", "show", str(file)]) == 2
+        assert f"{file}: {why}" in capsys.readouterr().err

@@ -19,13 +19,14 @@ from atoll.experiments.ours import Ours, of_workloads, verdicts
 from atoll.experiments.outlook import outlook
 from atoll.experiments.planned import unjudged_workloads
 from atoll.experiments.workload_readings import WorkloadReadings
-from atoll.experiments.workload_run import Length, measure_workloads, read_runs, resumable
+from atoll.experiments.workload_run import Length, measure_workloads, resumable
 from atoll.experiments.workload_settings import Setting, flags, knobs, make_settings, runs_of
 from atoll.host.api import Host
 from atoll.knobs.journal import JournalFolder
 from atoll.schema.experiment import Experiment, WorkloadRun, WorkloadScale
 from atoll.schema.plan import EngineTraits
 from atoll.schema.workload import WorkloadAnswer, WorkloadResult, WorkloadRuns
+from atoll.store.document import read_document
 from tests.parts.fake_host import FakeHost
 from tests.parts.kernels import LARGE, runs
 from tests.parts.machines import NodeShape, build, restrict
@@ -344,9 +345,9 @@ def test_every_second_block_is_in_reverse_and_the_first_one_checks(
     assert ["--no-check" not in words for words in started.words] == [True] * 4 + [False] * 8
     path = tmp_path / "r.json"
     path.write_text(found.model_dump_json())
-    assert read_runs(path) == found
+    assert read_document(WorkloadRuns, path) == found
     with pytest.raises(UsageError, match="cannot be read"):
-        read_runs(tmp_path / "none.json")
+        read_document(WorkloadRuns, tmp_path / "none.json")
 
 
 def test_a_time_gives_at_least_one_block(tmp_path: Path, started: Started) -> None:

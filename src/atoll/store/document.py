@@ -1,0 +1,20 @@
+"""Reads a file of one of Atoll's formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from atoll.errors import UsageError
+from atoll.schema.base import Record, parse
+
+R = TypeVar("R", bound=Record)
+
+
+def read_document(kind: type[R], path: Path) -> R:
+    """Raises UsageError."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as fault:
+        raise UsageError(f"{path}: cannot be read ({fault})") from None
+    return parse(kind, text, where=str(path))
