@@ -23,7 +23,7 @@ _FOLDER = _ROOT / "build/perf/workloads"
 _OPTIMISED = ("-O3", "-march=native", "-w")
 _OLD_C = "-fcommon"  # headers that define variables
 _TRIAL = re.compile(r"^Trial Time:\s+([\d.]+)", re.MULTILINE)
-_STOP_S = 5.0  # for what was told to stop
+_STOP_S = 5.0  # until a stopped program is killed
 GAP = ("bfs", "cc", "cc_sv", "pr", "pr_spmv", "sssp", "tc", "converter")
 
 

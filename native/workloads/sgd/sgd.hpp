@@ -69,7 +69,7 @@ class Replicas {
     Array<float> before;  // as it was when its gain was added last
   };
 
-  // Of a part of the model. Then the rank's own is as the shared one.
+  // For a part of the model. Then the rank's own is as the shared one.
   void add_gain(std::size_t rank, std::size_t first, std::size_t last);
 
   std::vector<std::size_t> of_rank_;
