@@ -77,7 +77,8 @@ class Attachable(Placeable, Protocol):
 
     def attach(self, host: Host, url: str) -> AbstractContextManager[Running]:
         """The program at that URL; the context's end leaves it as it is. Its `measure` may raise
-        UsageError. Raises UsageError for a URL of another kind, EngineFailed."""
+        UsageError. Raises UsageError for a URL of another kind, or of another machine,
+        EngineFailed."""
         ...
 
 

@@ -37,7 +37,9 @@ from atoll.engines.postgresql.load import loader, session_at
 from atoll.engines.server.per_slot import template_path
 from atoll.errors import CheckFailed, EngineFailed, UsageError
 from atoll.host.api import Host
+from atoll.host.procfs import parse_stat
 from atoll.inspect.duty import sample, watched
+from atoll.inspect.processes import GONE
 from atoll.inspect.tasks import Thread
 from atoll.schema.operator_graph import (
     Activity,
@@ -136,7 +138,23 @@ class PostgreSQLBackends:
     @contextlib.contextmanager
     def attach(self, host: Host, url: str) -> Iterator[Backends]:
         with contextlib.closing(reach(url, timeout_s=_ASK_S)) as client:
+            _require_here(host, client)
             yield Backends(host, client, ())
+
+
+def _require_here(host: Host, client: PostgreSQLClient) -> None:
+    """Raises UsageError unless the server's processes can be seen here. The numbers of processes on
+    another machine, or in a container, are those of strangers here."""
+    pid = client.execute("select pg_backend_pid()", timeout_s=_ASK_S).rows[0][0]
+    try:
+        name = parse_stat(host.read_text(f"/proc/{pid}/stat")).comm
+    except GONE:
+        name = ""
+    if "postgres" not in name and name != "postmaster":
+        raise UsageError(
+            f"the server at {client.where} is not among the processes of this machine; run Atoll "
+            "where it runs, both outside of a container or both inside"
+        )
 
 
 @dataclass(slots=True)
