@@ -67,6 +67,7 @@ class ProgramHost(Proc):
         super().__init__()
         self.files["/proc/sys/kernel/random/boot_id"] = "this-boot\n"
         self.asleep: set[int] = set()
+        self.barred: set[int] = set()  # threads of another user
         self.add(PID)
         self.operators = {PID + 1 + k: name for k, name in enumerate(operators)}
         for tid in self.operators:
@@ -76,6 +77,8 @@ class ProgramHost(Proc):
     def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
         if tid not in self.operators:
             raise ProcessLookupError(3, "no such thread", str(tid))
+        if tid in self.barred:
+            raise PermissionError(1, "Operation not permitted", str(tid))
         super().set_affinity(tid, cpus)
         self.add_thread(PID, tid, format_cpulist(cpus))
         if tid not in self.asleep:

@@ -92,19 +92,23 @@ def _mask(host: Host, thread: OperatorThread) -> SavedMask | None:
 
 
 def _restore(host: Host, masks: Sequence[SavedMask]) -> int:
-    """How many of these threads still run, and have their mask again."""
-    restored = 0
+    """How many of these threads still run, and have their mask again. Raises NotPermitted when all
+    were tried. A thread that could not be bound has its mask still, and is not touched."""
+    restored, refused = 0, ""
     for one in masks:
+        cpus = frozenset(parse_cpulist(one.cpus))
         try:
             stat = parse_stat(host.read_text(f"/proc/{one.pid}/task/{one.tid}/stat"))
             if stat.start_ticks != one.start_ticks:
                 continue
-            host.set_affinity(one.tid, frozenset(parse_cpulist(one.cpus)))
+            if host.affinity(one.tid) != cpus:
+                host.set_affinity(one.tid, cpus)
         except (FileNotFoundError, ProcessLookupError):
             continue
         except OSError as fault:
-            raise NotPermitted(
-                f"thread {one.tid} cannot get its CPUs {one.cpus} again ({fault.strerror})"
-            ) from None
+            refused = f"thread {one.tid} cannot get its CPUs {one.cpus} again ({fault.strerror})"
+            continue
         restored += 1
+    if refused:
+        raise NotPermitted(refused)
     return restored

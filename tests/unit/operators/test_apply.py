@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from atoll.errors import ProcessGone, UsageError
+from atoll.errors import NotPermitted, ProcessGone, UsageError
 from atoll.operators.apply import apply, undo
 from atoll.operators.verify import verify
 from atoll.store.paths import state_dir
+from tests.parts.faults import fails
 from tests.parts.placed import PID, Program, ProgramHost, pagemap, placement
 
 EVERYWHERE = frozenset(range(8))
@@ -57,6 +58,23 @@ def test_if_one_thread_cannot_be_bound_all_have_their_old_masks() -> None:
     with pytest.raises(ProcessGone):
         apply(host, program, placement({"a": 2, "b": 3}))
     assert host.masks[PID + 1] == EVERYWHERE
+
+
+def test_a_thread_that_cannot_be_bound_hides_no_reason_and_keeps_none_from_being_restored() -> None:
+    host = ProgramHost(["a", "b", "c"])
+    host.barred = {PID + 2}
+    with fails(NotPermitted, tid=PID + 2, operators="b", cpu=3):
+        apply(host, Program(host), placement({"a": 2, "b": 3, "c": 4}))
+    assert host.masks[PID + 1] == EVERYWHERE
+    assert undo(host) == (0, 0)
+    host.barred = set()
+    apply(host, Program(host), placement({"a": 2, "b": 3, "c": 4}))
+    host.barred = {PID + 2}
+    with fails(NotPermitted, tid=PID + 2, cpus="0-7"):
+        undo(host)
+    assert [host.masks[PID + k] for k in (1, 2, 3)] == [EVERYWHERE, {3}, EVERYWHERE]
+    host.barred = set()
+    assert undo(host) == (3, 0)
 
 
 def test_a_program_without_operators_is_refused() -> None:
