@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pydantic import ValidationError
+
 from atoll.errors import UsageError
 from atoll.schema.operator_graph import Activity, Known, OperatorGraph, Rate
 
@@ -12,7 +14,7 @@ def at_rate(graph: OperatorGraph, value: float) -> OperatorGraph:
     """The graph at another rate of the same unit: all vectors and edges scale with it.
 
     Shares of time in which neighbours are both busy do not, so they are left out. Raises UsageError
-    if the graph does not say at which rate it holds.
+    if the graph does not say at which rate it holds, and for a rate beyond all machines.
     """
     if graph.rate is None:
         raise UsageError("the graph does not say at which rate it holds, so it fits no other")
@@ -27,12 +29,17 @@ def at_rate(graph: OperatorGraph, value: float) -> OperatorGraph:
         edge.model_copy(update={"bytes_per_s": _times(edge.bytes_per_s, factor)})
         for edge in graph.edges
     )
-    changed = {
-        "rate": Rate(value=value, unit=graph.rate.unit),
-        "operators": tuple(operators),
-        "edges": tuple(edges),
-        "overlaps": (),
-    }
+    try:
+        changed = {
+            "rate": Rate(value=value, unit=graph.rate.unit),
+            "operators": tuple(operators),
+            "edges": tuple(edges),
+            "overlaps": (),
+        }
+    except ValidationError:
+        raise UsageError(
+            f"at {value:g} {graph.rate.unit} the figures are beyond any machine; give another rate"
+        ) from None
     return graph.model_copy(update=changed)
 
 

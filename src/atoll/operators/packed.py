@@ -42,9 +42,12 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     operators.require_activity()
     _require_nodes(operators, room)
     capacity = round((1 - headroom) * SCALE) + _ROUND
+    _require_cores(_least_cores(operators, capacity), "at least ", room, headroom)
     cores = _fewest_cores(operators, capacity, room)
     needs = [_load([cores.units[one] for one in core], room) for core in cores.of]
-    _require_cores(cores, needs, room, headroom)
+    about = "" if cores.fewest == len(cores.of) else "about "
+    _require_cores(len(cores.of), about, room, headroom)
+    _require_fixed(needs, room)
     traffic = _between_cores(operators, cores)
     mapped = map_cores(
         needs,
@@ -56,10 +59,7 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     )
     warnings = [*doubts(operators, room), *bottlenecks(operators, cores.units, headroom)]
     if not mapped.holds:
-        warnings.append(
-            f"the operators move {sum(one.memory_gbs for one in needs):.1f} GB/s, more than the "
-            "nodes may be used for: memory is the bottleneck, and the cores are spread over nodes"
-        )
+        warnings.append(_too_much_memory(needs, room))
     if mapped.subset and mapped.subset.most > mapped.subset.weight:
         share = percent(mapped.subset.weight / mapped.subset.most)
         warnings.append(
@@ -76,7 +76,7 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
                 "more than its L3"
             )
     units = _placed(operators, cores, cpus, headroom)
-    return Packed(units, _bound(operators, cores, room, headroom), warnings)
+    return Packed(units, _bound(operators, cores, room, headroom, mapped.holds), warnings)
 
 
 # ---- Cores ----------------------------------------------------------------------------------
@@ -153,15 +153,27 @@ def _require_nodes(operators: Operators, room: Place) -> None:
             )
 
 
-def _require_cores(cores: _Cores, needs: Sequence[Load], room: Place, headroom: float) -> None:
-    missing = len(cores.of) - len(room.cpus)
+def _least_cores(operators: Operators, capacity: int) -> int:
+    """By the sum of the duties; before operators are divided into very many replicas."""
+    sizes = map(operators.size, range(len(operators.all)))
+    total = sum(
+        size if one.parallel else min(size, capacity)
+        for one, size in zip(operators.all, sizes, strict=True)
+    )
+    return -(-total // capacity)
+
+
+def _require_cores(count: int, about: str, room: Place, headroom: float) -> None:
+    missing = count - len(room.cpus)
     if missing > 0:
-        least = "" if cores.fewest == len(cores.of) else "about "
         raise UsageError(
-            f"the operators need {least}{plural(len(cores.of), 'core')} with "
+            f"the operators need {about}{plural(count, 'core')} with "
             f"{percent(headroom)} of each free, and only {len(room.cpus)} may be used here: "
             f"{missing} are missing"
         )
+
+
+def _require_fixed(needs: Sequence[Load], room: Place) -> None:
     for at, node in enumerate(room.nodes):
         fixed = sum(need.place == at for need in needs)
         if fixed > node.cores:
@@ -250,9 +262,22 @@ def _placed(
     ]
 
 
-def _bound(operators: Operators, cores: _Cores, room: Place, headroom: float) -> Bound:
+def _too_much_memory(needs: Sequence[Load], room: Place) -> str:
+    moved = sum(one.memory_gbs for one in needs)
+    usable = sum(node.room.memory_gbs for node in room.nodes)
+    why = "more than the nodes may be used for"
+    if moved <= usable:
+        why = f"and no way was found to divide them among nodes that may be used for {usable:.1f}"
+    return (
+        f"the operators move {moved:.1f} GB/s, {why}: memory is the bottleneck, and the cores are "
+        "spread over nodes"
+    )
+
+
+def _bound(operators: Operators, cores: _Cores, room: Place, headroom: float, holds: bool) -> Bound:
+    """`holds`: whether the nodes have the memory bandwidth; if not, no number of them is enough."""
     fixed = {one.node for one in operators.all} - {None}
-    memory_gbs = sum(unit.memory_gbs or 0 for unit in cores.units)
+    memory_gbs = sum(unit.memory_gbs or 0 for unit in cores.units) if holds else 0
     nodes = fewest_nodes([node.room for node in room.nodes], cores.fewest, memory_gbs, 0)
     total = sum(unit.duty for unit in cores.units)
     words = f"the operators keep {total:.2f} cores busy, and {percent(1 - headroom)} of each may be"

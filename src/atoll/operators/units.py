@@ -130,8 +130,8 @@ class Operators:
     def units(self, chains: Sequence[Sequence[int]], capacity: int) -> list[Unit]:
         """The chains as units; an operator above the capacity as replicas, if it can be divided.
 
-        Operators of a chain are never busy at once: duties and what they keep in caches add, and of
-        the other figures the largest counts.
+        Duties and GB/s are averages, so those of a chain add, and so does what it keeps in caches.
+        Its operators are never busy at once, so of their peaks the largest counts.
         """
         found = []
         for chain in chains:
@@ -146,8 +146,8 @@ class Operators:
                 replica=0,
                 replicas=replicas,
                 duty=sum(one.duty.value for one in known) / replicas,
-                peak=_most([one.peak for one in known], replicas),
-                memory_gbs=_most([one.memory_gbs for one in known], replicas),
+                peak=_of_all(max, [one.peak for one in known], replicas),
+                memory_gbs=_of_all(sum, [one.memory_gbs for one in known], replicas),
                 cache_bytes=sum(one.cache_bytes or 0 for one in known) / replicas,
                 node=next((node for node in nodes if node is not None), None),
             )
@@ -172,9 +172,12 @@ class Operators:
         return found
 
 
-def _most(figures: Sequence[Known | None], replicas: int) -> float | None:
+def _of_all(
+    combine: Callable[[list[float]], float], figures: Sequence[Known | None], replicas: int
+) -> float | None:
+    """Of each replica; without the figures that are not known."""
     known = [one.value for one in figures if one is not None]
-    return max(known) / replicas if known else None
+    return combine(known) / replicas if known else None
 
 
 def _looks(

@@ -26,7 +26,7 @@ class Source(StrEnum):
 class Known(Record):
     """A figure and how it is known."""
 
-    value: float = Field(ge=0, allow_inf_nan=False)
+    value: float = Field(ge=0, le=1e18, allow_inf_nan=False)  # so sums are finite
     source: Source
     how: str = ""  # 'CPU time of its threads', 'rows x width'
 

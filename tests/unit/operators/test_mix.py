@@ -73,6 +73,11 @@ def test_an_unknown_rate_cannot_be_changed() -> None:
         at_rate(graph(None), 1.0)
 
 
+def test_a_rate_beyond_all_machines() -> None:
+    with fails(UsageError, rate="1e+300 executions/s"):
+        at_rate(graph(), 1e300)
+
+
 def test_graphs_that_run_together_keep_their_operators_apart() -> None:
     found = mixed({"q1": graph(), "q2": graph(2.0)})
     assert [(one.id, one.name) for one in found.operators] == [

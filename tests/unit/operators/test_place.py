@@ -159,7 +159,7 @@ def test_an_operator_above_one_core() -> None:
     assert any("bottleneck: tall needs 1.50 cores" in one for one in found.warnings)
 
 
-def test_a_unit_takes_the_largest_peak_and_bandwidth() -> None:
+def test_a_unit_has_the_largest_peak_and_the_sum_of_averages() -> None:
     operators = graph(
         [
             operator("a", 0.3, peak=0.9, memory_gbs=2, blocking=True, cache_bytes=10),
@@ -168,7 +168,7 @@ def test_a_unit_takes_the_largest_peak_and_bandwidth() -> None:
         [("a", "b")],
     )
     (unit,) = place(operators, plain(2)).units
-    assert (unit.operators, unit.peak, unit.memory_gbs) == (("a", "b"), 0.9, 5)
+    assert (unit.operators, unit.peak, unit.memory_gbs) == (("a", "b"), 0.9, 7)
     assert unit.duty == pytest.approx(0.5)
 
 
@@ -239,7 +239,16 @@ def test_more_than_the_memory_gives_is_spread_and_said() -> None:
     measured = synthetic("two nodes", 16, nodes=node_matrix((0, 1), 90, 140, 50, 20))
     found = place(operators, plain(8, nodes=2), measured)
     assert [node.cores for node in found.nodes] == [2, 2]
-    assert any("memory is the bottleneck" in one for one in found.warnings)
+    assert any("more than the nodes may be used for" in one for one in found.warnings)
+    assert found.bound is not None and found.bound.nodes == 1
+
+
+def test_bandwidth_that_cannot_be_divided_among_nodes_is_spread_and_said() -> None:
+    """Three cores of 25 GB/s are less than two nodes of 40 have, and two are too many for one."""
+    operators = graph([operator(f"op{one}", 0.7, memory_gbs=25) for one in range(3)])
+    measured = synthetic("two nodes", 16, nodes=node_matrix((0, 1), 90, 140, 50, 20))
+    found = place(operators, plain(8, nodes=2), measured)
+    assert any("no way was found to divide them" in one for one in found.warnings)
 
 
 def test_what_does_not_fit_one_l3_gets_two_chiplets() -> None:
@@ -301,8 +310,16 @@ def test_missing_activities() -> None:
 
 
 def test_a_machine_that_is_too_small() -> None:
-    with fails(UsageError, needed="3 cores", headroom="20 %", usable=2, missing="1 are"):
-        place(opened([("a", 0.7), ("b", 0.7), ("c", 0.7)]), plain(2))
+    """By the sum of the duties, and by their sizes."""
+    for duty in (0.7, 0.5):
+        with fails(UsageError, needed="3 cores", headroom="20 %", usable=2, missing="1 are"):
+            place(opened([("a", duty), ("b", duty), ("c", duty)]), plain(2))
+
+
+def test_very_many_replicas_are_refused_before_they_are_made() -> None:
+    needed = "12499843752 cores"
+    with fails(UsageError, needed=needed, headroom="20 %", usable=2, missing="12499843750 are"):
+        place(graph([operator("wide", 1e10, parallel=True)]), plain(2))
 
 
 def test_a_core_per_operator_needs_the_cores() -> None:
