@@ -138,11 +138,13 @@ def _show_placement(placement: Placement, explain: bool) -> None:
 
 def _draw(found: OperatorGraph | Placement | OperatorRuns, path: str) -> None:
     """Raises UsageError for what has no picture."""
+    from atoll.operators.units import Operators
     from atoll.report.operators.svg import graph_svg, placement_svg
     from atoll.schema.operator_graph import OperatorGraph
     from atoll.store.files import write_atomic
 
     if isinstance(found, OperatorGraph):
+        Operators(found)  # refuses a circle, which has no first column
         write_atomic(path, graph_svg(found))
     elif isinstance(found, Placement) and found.units:
         write_atomic(path, placement_svg(found))

@@ -11,7 +11,7 @@ from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.schema.placement import Placement
 from atoll.schema.size import percent
-from atoll.schema.text import plural
+from atoll.schema.text import plural, printable
 from atoll.store.files import write_atomic
 from atoll.store.operator_files import read_placement
 
@@ -74,7 +74,7 @@ def command(file: str, url: str | None, output: str | None, as_json: bool) -> No
         if found.local is not None:
             print(f"memory: {percent(found.local)} of the operators' own pages are on their node")
         for fault in found.faults:
-            print(fault)
+            print(printable(fault))
     if found.faults:
         raise CheckFailed(f"operators not where the placement has them: {len(found.faults)}")
 
@@ -99,13 +99,13 @@ def undo_command() -> None:
 def _answer(placement: Placement, output: str | None) -> None:
     """How many cores the operators need, and a deployment of that size."""
     from atoll.engines import registry
+    from atoll.report.terminal.operators import against
 
     cores = len(placement.cores)
     operators = sum(len(unit.operators) for unit in placement.units)
-    least = f"; fewer than {placement.bound.cores} cannot do" if placement.bound else ""
-    print(
-        f"{plural(operators, 'operator')} of {placement.engine} need {plural(cores, 'core')}{least}"
-    )
+    bound = placement.bound
+    need = against(cores, bound.cores, "core") if bound else plural(cores, "core")
+    print(f"{plural(operators, 'operator')} of {placement.engine} need {need}")
     if placement.engine not in registry.names():
         return
     if output is None:

@@ -17,6 +17,7 @@ from atoll.cli.options import (
 from atoll.cli.terminal import show
 from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
+from atoll.schema.text import printable
 from atoll.store.files import write_atomic
 from atoll.store.operator_files import read_graph, read_placement
 
@@ -73,14 +74,14 @@ def command(
                 profile=measured_profile(machine, profile),
                 headroom=placement.headroom,
             ),
-            lambda line: print(line, file=sys.stderr, flush=True),
+            lambda line: print(printable(line), file=sys.stderr, flush=True),
             for_s=for_s,
         )
     if offer is None:
         print("no operator has drifted")
         return
     for drift in offer.drifts:
-        print(drift)
+        print(printable(str(drift)))
     if offer.placement is None:
         raise CheckFailed(f"the operators drifted, and there is no new plan: {offer.why_none}")
     show(placement_table(offer.placement))

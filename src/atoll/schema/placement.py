@@ -6,9 +6,9 @@ kernel's numbers.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from atoll.schema.base import Record
 
@@ -64,3 +64,17 @@ class Placement(Record):
     # Bytes a second on edges between nodes; None: no edge says how much it carries.
     crossing_bytes_per_s: float | None = Field(default=None, ge=0)
     warnings: tuple[str, ...] = ()  # a bottleneck, a figure that is missing
+
+    @model_validator(mode="after")
+    def _refers_to_cores(self) -> Self:
+        cpus = {core.cpu for core in self.cores}
+        if len(cpus) < len(self.cores):
+            raise ValueError("a core is listed twice")
+        for unit in self.units:
+            if unit.cpu not in cpus:
+                raise ValueError(f"a unit is on CPU {unit.cpu}, which is not one of the cores")
+        nodes = {node.node for node in self.nodes}
+        for core in self.cores:
+            if core.node not in nodes:
+                raise ValueError(f"CPU {core.cpu} is on node {core.node}, which is not listed")
+        return self

@@ -14,6 +14,7 @@ from tests.parts.faults import check_complaint
 from tests.parts.machines import NodeShape, build
 from tests.parts.operators import graph, operator
 from tests.parts.paths import GOLDEN
+from tests.parts.placed import placement
 
 Capture = pytest.CaptureFixture[str]
 TPCW = str(GOLDEN / "operators" / "tpcw-44.json")
@@ -55,7 +56,9 @@ def test_a_graph_is_shown_and_drawn(tmp_path: Path, capsys: Capture) -> None:
     ElementTree.parse(drawing)
 
 
-def test_every_name_is_drawn_as_text(machine: str, tmp_path: Path) -> None:
+def test_every_name_is_shown_and_drawn_as_text(
+    machine: str, tmp_path: Path, capsys: Capture
+) -> None:
     """An operator's name is the engine's, so it may have any letters."""
     path, drawing = tmp_path / "g.json", tmp_path / "g.svg"
     names = ("<script>", "a&b", "\x1b[31mred")
@@ -64,6 +67,35 @@ def test_every_name_is_drawn_as_text(machine: str, tmp_path: Path) -> None:
         assert run(["operators", *command, "--svg", str(drawing)]) == 0
         drawn = "".join(ElementTree.parse(drawing).getroot().itertext())
         assert "<script>" in drawn and "a&b" in drawn
+        assert "[31mred" in (shown := capsys.readouterr().out) and "\x1b" not in shown
+
+
+def test_a_circle_is_not_drawn(tmp_path: Path, capsys: Capture) -> None:
+    path, drawing = tmp_path / "g.json", tmp_path / "g.svg"
+    circle = graph([operator(name, 0.1) for name in "ab"], [("a", "b"), ("b", "a")])
+    path.write_text(circle.model_dump_json())
+    assert run(["operators", "show", str(path), "--svg", str(drawing)]) == 2
+    check_complaint(capsys.readouterr().err)
+    assert not drawing.exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"cpu":0,"duty"', '"cpu":7,"duty"'),
+        ('"chiplet":null,"node":0', '"chiplet":null,"node":7'),
+    ],
+)
+def test_a_placement_whose_parts_disagree(
+    tmp_path: Path, capsys: Capture, old: str, new: str
+) -> None:
+    path = tmp_path / "p.json"
+    text = placement({"a": 0, "b": 1}).model_dump_json()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    for command in (["show", str(path), "--svg", str(tmp_path / "p.svg")], ["apply", str(path)]):
+        assert run(["operators", *command]) == 2
+        check_complaint(capsys.readouterr().err, file=str(path))
 
 
 def test_what_is_refused(machine: str, tmp_path: Path, capsys: Capture) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from atoll.report.numbers import number
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.size import percent
-from atoll.schema.text import plural
+from atoll.schema.text import plural, printable
 
 
 def graph_text(graph: OperatorGraph, width: int) -> str:
@@ -72,4 +72,4 @@ def _duties(graph: OperatorGraph) -> list[float]:
 
 
 def _wrapped(line: str, width: int) -> str:
-    return textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.fill(printable(line), width, subsequent_indent="  ", break_on_hyphens=False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from atoll.report.numbers import number
 from atoll.report.table import Row, Table, without_blank_columns
 from atoll.report.terminal.grid import Fitted
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.placement import PlacedUnit, Placement
 from atoll.schema.size import decimal_size, gib, percent
-from atoll.schema.text import plural
+from atoll.schema.text import plural, printable
 
 _NONE = "–"
 
@@ -36,7 +38,7 @@ def graph_table(graph: OperatorGraph) -> Fitted:
             )
         )
     columns = ("operator", "name", "kind", "duty", "peak", "GB/s", "cache", "node", "gives to")
-    table = without_blank_columns(Table("", columns, rows))
+    table = _table(columns, rows)
     words = ("operator", "name", "kind", "gives to")
     return Fitted(table, words=words, labels=("operator",), styles={}, breaking=("gives to",))
 
@@ -58,7 +60,7 @@ def placement_table(placement: Placement) -> Fitted:
         for core in placement.cores
     ]
     columns = ("CPU", "node", "chiplet", "load", "GB/s", "operators")
-    table = without_blank_columns(Table("", columns, rows))
+    table = _table(columns, rows)
     return Fitted(table, words=("operators",), labels=(), styles={}, breaking=("operators",))
 
 
@@ -76,7 +78,7 @@ def units_table(placement: Placement) -> Fitted:
         for unit in placement.units
     ]
     columns = ("unit", "CPU", "duty", "peak", "GB/s", "why there")
-    table = without_blank_columns(Table("", columns, rows))
+    table = _table(columns, rows)
     words = ("unit", "why there")
     return Fitted(table, words=words, labels=(), styles={}, breaking=words)
 
@@ -88,20 +90,27 @@ def placement_text(placement: Placement) -> str:
         lines = [f"{placement.deployment}: {plural(cores, 'core')}, {plural(nodes, 'node')}"]
     else:
         lines = [
-            f"{_against(cores, bound.cores, 'core')}: {bound.reason}",
-            _against(nodes, bound.nodes, "node"),
+            f"{against(cores, bound.cores, 'core')}: {bound.reason}",
+            against(nodes, bound.nodes, "node"),
         ]
     if placement.crossing_bytes_per_s is not None and nodes > 1:
         lines.append(f"{decimal_size(int(placement.crossing_bytes_per_s))}/s between nodes")
-    lines += [f"warning: {warning}" for warning in placement.warnings]
+    lines += [f"warning: {printable(warning)}" for warning in placement.warnings]
     return "\n".join(lines)
 
 
-def _against(count: int, least: int, noun: str) -> str:
+def against(count: int, least: int, noun: str) -> str:
+    """A number, and the bound below it."""
     size = plural(count, noun)
     if count > least:
         return f"{size}; at least {least}"
     return size if count == 1 else f"{size}; fewer than {count} cannot do"
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[Row]) -> Table:
+    """Names are the engine's or the user's."""
+    shown = [tuple(map(printable, row)) for row in rows]
+    return without_blank_columns(Table("", columns, shown))
 
 
 def unit_name(unit: PlacedUnit) -> str:
