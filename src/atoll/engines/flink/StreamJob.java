@@ -248,7 +248,7 @@ public class StreamJob {
     static class CountingSink implements Sink<Row> {
         @Override
         public SinkWriter<Row> createWriter(WriterInitContext context) {
-            Tally perSecond = new Tally(600);
+            Tally perSecond = new Tally(86_400);
             Tally ages = new Tally(Integer.MAX_VALUE);
             context.metricGroup().gauge("perSecond", perSecond);
             context.metricGroup().gauge("ages", ages);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
@@ -24,6 +25,7 @@ from atoll.schema.text import first_line
 _TIMEOUT_S = 10.0
 _MOST_BYTES = 64 << 20
 _FORM = "give http(s)://HOST[:PORT], or that and /jobs/ID"
+_HOST = re.compile(r"[\w.:%-]+")
 _PORTS = {"http": 8081, "https": 443}
 
 D = TypeVar("D", bound=_Document)
@@ -43,11 +45,12 @@ class Rest:
             port = parts.port
         except ValueError:
             raise UsageError(f"the URL cannot be read; {_FORM}") from None
-        if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/"):
+        is_host = _HOST.fullmatch(parts.hostname or "")
+        if parts.scheme not in _PORTS or not is_host or parts.path.strip("/"):
             raise UsageError(f"not the URL of a Flink JobManager; {_FORM}")
         if parts.username or parts.password or parts.query:
             raise UsageError(f"Atoll knows no passwords of Flink; {_FORM}")
-        return cls(parts.scheme, parts.hostname, port or _PORTS[parts.scheme])
+        return cls(parts.scheme, is_host[0], port or _PORTS[parts.scheme])
 
     @property
     def url(self) -> str:
@@ -84,7 +87,7 @@ class Rest:
             connection.request("GET", path)
             answer = connection.getresponse()
             text = answer.read(_MOST_BYTES)
-        except (OSError, http.client.HTTPException) as fault:
+        except (OSError, http.client.HTTPException, UnicodeError) as fault:  # no name for DNS
             why = getattr(fault, "strerror", None) or str(fault) or type(fault).__name__
             raise ServerGone(f"{self.url}: no Flink JobManager answers ({why})") from None
         finally:

@@ -244,16 +244,20 @@ def _between(
 
 def _holders(host: Host, manager: TaskManager) -> list[int]:
     """The process of this machine that listens at its address, if any."""
-    address = urlsplit(manager.path)
-    numeric = _local(host, address.hostname or "")
-    return holders(host, tcp_listeners(host, numeric, address.port or 0)) if numeric else []
+    try:
+        address = urlsplit(manager.path)
+        name, port = address.hostname or "", address.port or 0
+    except ValueError:
+        return []
+    numeric = _local(host, name)
+    return holders(host, tcp_listeners(host, numeric, port)) if numeric else []
 
 
 def _local(host: Host, name: str) -> str:
     """The numeric address of the name if it is one of this machine's, else ''."""
     try:
         address = socket.gethostbyname(name)
-    except OSError:
+    except (OSError, UnicodeError):  # no name for DNS
         return ""
     own = {each for found in host.addresses().values() for each in found}
     return address if address in own or ipaddress.ip_address(address).is_loopback else ""

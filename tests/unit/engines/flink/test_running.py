@@ -4,6 +4,7 @@ made up."""
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -219,11 +220,14 @@ def test_a_job_that_failed_is_reported_with_its_cause(
             running.threads()
 
 
-def test_a_task_manager_elsewhere(host: Machine, url: str, manager: JobManager) -> None:
-    manager.answers["/taskmanagers"] = {"taskmanagers": [manager.manager("192.0.2.7")]}
+@pytest.mark.parametrize("address", ["192.0.2.7", "[", "x" * 64])
+def test_a_task_manager_elsewhere(
+    host: Machine, url: str, manager: JobManager, address: str
+) -> None:
+    manager.answers["/taskmanagers"] = {"taskmanagers": [manager.manager(address)]}
     with (
         FlinkProgram().attach(host, url) as running,
-        pytest.raises(EngineFailed, match=r"no task manager runs on this machine.*192\.0\.2\.7"),
+        pytest.raises(EngineFailed, match=rf"no task manager runs on this .*{re.escape(address)}"),
     ):
         running.threads()
 
@@ -255,6 +259,8 @@ def test_which_job(host: Machine, url: str, manager: JobManager) -> None:
         "http://x/?a=b",
         "http://x/y",
         "http://[x",
+        "http://a b",
+        "http://\0/",
     ],
 )
 def test_urls_that_are_refused(wrong: str) -> None:
@@ -278,6 +284,8 @@ def test_refusals(url: str, manager: JobManager) -> None:
         rest.overview()
     with pytest.raises(ServerGone, match="no Flink JobManager answers"):
         Rest("http", "127.0.0.1", 1).overview()
+    with pytest.raises(ServerGone, match="no Flink JobManager answers"):
+        Rest.at(f"http://{'x' * 64}").overview()
 
 
 def test_it_is_installed_as_engines_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
