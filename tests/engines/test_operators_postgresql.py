@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.operators.judge import held
+from atoll.operators.judge import judge
 from atoll.schema.operator_runs import OperatorRuns
 from tests.parts.backends_run import KINDS
 from tests.parts.postgresql import ORDINARY_USER
@@ -55,4 +55,4 @@ def test_deployments_are_compared(tmp_path: Path) -> None:
     assert [one.drifted for one in only.runs] == [0, 0], [one.drift for one in only.runs]
     assert [one.threads for one in only.runs] == [24, 24]
     assert all(sum(one.per_window) > 0 for one in only.runs)
-    assert held(found) is None  # without an operator per core there is nothing to compare with
+    assert judge(only) is None  # without an operator per core there is nothing to compare with

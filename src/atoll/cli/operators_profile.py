@@ -11,8 +11,6 @@ from atoll.cli.terminal import progress, show, width
 from atoll.errors import UsageError
 from atoll.store.files import write_atomic
 
-_USUAL_HEADROOM = 0.2
-
 
 class _NamedRate(click.ParamType[tuple[str, float]]):
     """NAME=QPS."""
@@ -84,6 +82,7 @@ def command(
     Figures that are estimated have a '~'. The lines below the table say how each is known.
     """
     from atoll.host.local import LocalHost
+    from atoll.operators.place import HEADROOM
     from atoll.operators.profile import read_mix, watch_program
     from atoll.report.terminal.operator_sources import answer_text, graph_text
     from atoll.report.terminal.operators import graph_table
@@ -104,7 +103,7 @@ def command(
         return
     show(graph_table(graph))
     print(graph_text(graph, width()))
-    print(answer_text(graph, _USUAL_HEADROOM, _why_not(graph.engine), width()))
+    print(answer_text(graph, HEADROOM, _why_not(graph.engine), width()))
 
 
 def _why_not(engine: str) -> str:

@@ -12,7 +12,7 @@ without schedstat count in steps of 10 ms; then it is up to 10 %. Sums have no s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -70,13 +70,11 @@ def sample(
     threads: Collection[Thread],
     *,
     seconds: float,
-    progress: Callable[[float], None] = lambda share: None,
 ) -> list[Moment]:
     """Looks every 100 ms, for so long. A late look makes only its own window longer."""
     moments = [look(host, threads)]
     began_s = moments[0].at_s
     while (passed_s := moments[-1].at_s - began_s) < seconds - WINDOW_S / 2:
-        progress(passed_s / seconds)
         windows = int(passed_s / WINDOW_S + 1.5)  # a look may be slightly early
         until_s = min(windows * WINDOW_S, seconds)
         host.sleep(max(began_s + until_s - host.monotonic(), 0.0))

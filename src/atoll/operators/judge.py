@@ -90,13 +90,6 @@ def judge(one: OperatorRound) -> Judgement | None:
     return Judgement(throughput, p99, " and ".join(causes))
 
 
-def held(found: OperatorRuns) -> OperatorRound | None:
-    """The round whose headroom held; None: there is none, or it could not be judged."""
-    last = found.rounds[-1]
-    verdict = judge(last)
-    return last if verdict is not None and verdict.holds else None
-
-
 def verdict(found: OperatorRuns) -> str:
     """In one line, with the reason if there is none."""
     last = found.rounds[-1]

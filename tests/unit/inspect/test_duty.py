@@ -96,7 +96,7 @@ def test_no_time_has_no_duty() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.floats(0, 10),
+            st.integers(0, 10**10).map(lambda ns: ns / 1e9),  # as clocks count
             st.dictionaries(st.sampled_from([SCAN, JOIN, SINK]), st.floats(0, 1e6)),
         ),
         min_size=2,
@@ -128,10 +128,8 @@ class Ticking(FakeHost):
 
 
 def test_sampling_takes_a_look_for_each_window() -> None:
-    shares: list[float] = []
-    found = sample(Ticking(), [SCAN], seconds=3.0, progress=shares.append)
+    found = sample(Ticking(), [SCAN], seconds=3.0)
     assert len(found) == 31
-    assert shares == sorted(shares)
     assert watched(found, {"scan": [SCAN]}, ()).activity["scan"].duty.value == pytest.approx(0.25)
 
 
