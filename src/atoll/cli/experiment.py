@@ -49,12 +49,12 @@ from atoll.report.experiment.text import (
 from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, Scale
 from atoll.schema.machine import Machine
 from atoll.schema.oltp import OltpRuns
+from atoll.schema.operator_runs import OperatorRuns
 from atoll.schema.plan import EngineTraits
 from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.schema.workload import WorkloadRuns
 from atoll.store.document import read_document
-from atoll.store.operator_files import read_operator_runs
 from atoll.store.paths import state_dir
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _ours(experiment: Experiment, path: Path) -> Ours:
     if experiment.oltp is not None:
         return of_oltp(read_document(OltpRuns, path), path.name)
     if experiment.operators is not None:
-        return of_operators(read_operator_runs(str(path)), path.name)
+        return of_operators(read_document(OperatorRuns, path), path.name)
     from atoll.bench.results import read_results
 
     return of_results(experiment, read_results(path), path.name)

@@ -19,6 +19,7 @@ from atoll.cli.options import (
     profile_option,
 )
 from atoll.cli.terminal import progress, show
+from atoll.engines.registry import get_placeable, placeable_names
 from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.schema.machine import Machine
@@ -38,7 +39,8 @@ DEPLOYMENTS: tuple[Deployment, ...] = get_args(Deployment)
 
 @click.command(
     "compare",
-    epilog="Example: atoll operators compare PROGRAM --seconds 30 --blocks 5 -o runs.json",
+    epilog=f"PROGRAM is one of {', '.join(placeable_names())}. Example: atoll operators compare "
+    "PROGRAM --seconds 30 --blocks 5 -o runs.json",
 )
 @click.argument("program", metavar="PROGRAM")
 @click.option(
@@ -114,7 +116,7 @@ def command(
 
     Each run starts the program, places its operators, checks every thread and measures. Packed must
     reach 97 % of the throughput of an operator per core, and 110 % of its 99th percentile of
-    latency at most. Otherwise it is planned again with 0.1 more headroom, and both run again.
+    latency at most. Otherwise it is planned again with 0.1 more headroom, and all run again.
 
     Exit code 1: no headroom held. A machine with fewer cores than operators cannot have an operator
     per core: the rest runs, and the comparison is refused.
@@ -159,7 +161,6 @@ def run_compare(
     output: Path | None,
 ) -> tuple[OperatorRuns, Path]:
     """Measure, and keep the whole blocks in a file."""
-    from atoll.engines.registry import get_placeable
     from atoll.operators.compare import Comparison, Setup
     from atoll.operators.place import place
 

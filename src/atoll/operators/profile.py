@@ -70,6 +70,11 @@ def _graph(source: str, path: str) -> OperatorGraph:
         return read_graph(path)
     if source == RUNTIME:
         return sections.graph_of(read_profile(path), where=path)
+    if source in registry.placeable_names() and source not in registry.names():
+        raise UsageError(
+            f"Atoll reads no document of {source}; watch it while it runs, with --url, or give a "
+            f"graph of its with: atoll operators profile {OWN_FILES} FILE"
+        )
     engine = registry.get(source)
     if not isinstance(engine, ProfiledEngine):
         raise UsageError(

@@ -16,5 +16,6 @@ def read_document(kind: type[R], path: Path) -> R:
     try:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as fault:
-        raise UsageError(f"{path}: cannot be read ({fault})") from None
+        why = getattr(fault, "strerror", None) or fault
+        raise UsageError(f"{path}: cannot be read ({why})") from None
     return parse(kind, text, where=str(path))
