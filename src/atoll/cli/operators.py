@@ -133,7 +133,7 @@ def _show_placement(placement: Placement, explain: bool) -> None:
         show(terminal.units_table(placement))
         print()
     show(terminal.placement_table(placement))
-    print(terminal.placement_text(placement))
+    print(terminal.placement_text(placement, width()))
 
 
 def _draw(found: OperatorGraph | Placement | OperatorRuns, path: str) -> None:

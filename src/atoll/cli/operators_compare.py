@@ -18,7 +18,7 @@ from atoll.cli.options import (
     measured_profile,
     profile_option,
 )
-from atoll.cli.terminal import progress, show
+from atoll.cli.terminal import progress, show, width
 from atoll.engines.registry import get_placeable, placeable_names
 from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
@@ -198,7 +198,7 @@ def show_runs(found: OperatorRuns) -> None:
     from atoll.report.terminal.operator_runs import runs_table, runs_text
 
     show(runs_table(found))
-    print(runs_text(found))
+    print(runs_text(found, width()))
 
 
 def _chosen(text: str) -> tuple[Deployment, ...]:

@@ -14,7 +14,7 @@ from atoll.cli.options import (
     measured_profile,
     profile_option,
 )
-from atoll.cli.terminal import show
+from atoll.cli.terminal import show, width
 from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.schema.text import printable
@@ -85,7 +85,7 @@ def command(
     if offer.placement is None:
         raise CheckFailed(f"the operators drifted, and there is no new plan: {offer.why_none}")
     show(placement_table(offer.placement))
-    print(placement_text(offer.placement))
+    print(placement_text(offer.placement, width()))
     if output is not None:
         write_atomic(output, offer.placement.model_dump_json(indent=1) + "\n")
     raise CheckFailed(

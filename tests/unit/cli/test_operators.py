@@ -35,6 +35,7 @@ def test_a_plan_is_printed_written_and_drawn(machine: str, tmp_path: Path, capsy
     shown = capsys.readouterr().out
     assert "6 cores; fewer than 6 cannot do: the operators keep 4.06 cores busy" in shown
     assert "3 nodes; fewer than 3 cannot do" in shown and "why there" in shown
+    assert max(map(len, shown.splitlines())) <= 80
     found = Placement.model_validate_json(placement.read_text())
     assert len(found.cores) == 6
     texts = [one.text for one in ElementTree.parse(drawing).iter() if one.tag.endswith("text")]

@@ -7,6 +7,7 @@ from rich.table import Table
 from atoll.operators.judge import Judgement, cautions, judge, shown, verdict
 from atoll.report.numbers import number
 from atoll.report.terminal.grid import grid
+from atoll.report.terminal.operator_sources import wrapped
 from atoll.schema.operator_runs import OperatorRuns
 from atoll.schema.text import plural
 from atoll.stats.paired import Estimate
@@ -33,7 +34,7 @@ def runs_table(found: OperatorRuns) -> Table:
     return table
 
 
-def runs_text(found: OperatorRuns) -> str:
+def runs_text(found: OperatorRuns, width: int) -> str:
     """The verdict and cautions, after the table."""
     runs = found.rounds[-1].runs
     blocks = len({run.block for run in runs})
@@ -48,7 +49,7 @@ def runs_text(found: OperatorRuns) -> str:
     ]
     lines.append(verdict(found))
     lines += [f"caution: {caution}" for caution in cautions(found)]
-    return "\n".join(lines)
+    return "\n".join(wrapped(line, width) for line in lines)
 
 
 def _ratios(result: Judgement) -> str:

@@ -28,7 +28,7 @@ def graph_text(graph: OperatorGraph, width: int) -> str:
         f"{what}: {known.source.value}" + (f" ({known.how})" if known.how else "")
         for what, known in figures
     )
-    return "\n".join(_wrapped(line, width) for line in lines)
+    return "\n".join(wrapped(line, width) for line in lines)
 
 
 _ORDER = ("duty", "peak", "GB/s", "bytes on edges")
@@ -64,12 +64,13 @@ def answer_text(graph: OperatorGraph, headroom: float, why_not: str, width: int)
             f"Atoll cannot place the operators of {graph.engine}: {why_not}; "
             "'atoll operators plan', then 'apply -o' plan a deployment of that size"
         )
-    return "\n".join(_wrapped(line, width) for line in lines)
+    return "\n".join(wrapped(line, width) for line in lines)
 
 
 def _duties(graph: OperatorGraph) -> list[float]:
     return [one.activity.duty.value for one in graph.operators if one.activity]
 
 
-def _wrapped(line: str, width: int) -> str:
+def wrapped(line: str, width: int) -> str:
+    """The line on several of at most that width, printable."""
     return textwrap.fill(printable(line), width, subsequent_indent="  ", break_on_hyphens=False)

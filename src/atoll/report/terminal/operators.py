@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from atoll.report.numbers import number
 from atoll.report.table import Row, Table, without_blank_columns
 from atoll.report.terminal.grid import Fitted
+from atoll.report.terminal.operator_sources import wrapped
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.placement import PlacedUnit, Placement
 from atoll.schema.size import decimal_size, gib, percent
@@ -83,7 +84,7 @@ def units_table(placement: Placement) -> Fitted:
     return Fitted(table, words=words, labels=(), styles={}, breaking=words)
 
 
-def placement_text(placement: Placement) -> str:
+def placement_text(placement: Placement, width: int) -> str:
     """Its size, whether less would do, and what the figures leave open, after the tables."""
     cores, nodes, bound = len(placement.cores), len(placement.nodes), placement.bound
     if bound is None:
@@ -95,8 +96,8 @@ def placement_text(placement: Placement) -> str:
         ]
     if placement.crossing_bytes_per_s is not None and nodes > 1:
         lines.append(f"{decimal_size(int(placement.crossing_bytes_per_s))}/s between nodes")
-    lines += [f"warning: {printable(warning)}" for warning in placement.warnings]
-    return "\n".join(lines)
+    lines += [f"warning: {warning}" for warning in placement.warnings]
+    return "\n".join(wrapped(line, width) for line in lines)
 
 
 def against(count: int, least: int, noun: str) -> str:
