@@ -19,7 +19,7 @@ class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
-_Count = Annotated[int, Field(ge=0)]
+_Count = Annotated[int, Field(ge=0, lt=1 << 53)]  # as far as JSON is exact
 
 
 class Counts(_Document):

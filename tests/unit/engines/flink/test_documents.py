@@ -253,6 +253,13 @@ def test_what_is_no_answer_is_refused_in_one_line() -> None:
             assert "\n" not in str(fault.value)
 
 
+def test_a_count_beyond_any_job_is_refused() -> None:
+    document: Any = json.loads((HERE / "job.json").read_bytes())
+    document["vertices"][0]["metrics"]["read-bytes"] = 1 << 70
+    with pytest.raises(EngineFailed, match="read-bytes"):
+        read(Job, json.dumps(document), "x")
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
