@@ -74,7 +74,7 @@ def sharedplan(*flags: str, **more: Any) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def dumped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dump")
-    done = sharedplan("--scale", "0.002", "--seed", "7", "--dump", str(folder), "--answers", "12")
+    done = sharedplan("--scale", "0.002", "--seed", "7", "--dump", str(folder))
     assert done.returncode == 0, done.stderr
     return folder
 

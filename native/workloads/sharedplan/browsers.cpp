@@ -57,7 +57,7 @@ std::vector<std::shared_ptr<Query>> Browsers::waiting() {
     queries.push_back(std::move(query));
   }
   left_ += queries.size();
-  answers_.cycles += queries.empty() ? 0 : 1;
+  if (engine_.watched && !queries.empty()) ++answers_.cycles;
   while (ending_ && left_ > 0) {
     changed_.wait_for(lock, kWindow);
     engine_.check();
@@ -69,10 +69,12 @@ void Browsers::answered(const std::shared_ptr<Query>& query) {
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
   --left_;
-  answers_.all.push_back({now, std::chrono::duration<float>(now - query->asked).count()});
-  if (now - sampled_[query->interaction] >= std::chrono::seconds(1)) {
-    sampled_[query->interaction] = now;
-    answers_.samples.push_back(query);
+  if (engine_.watched) {
+    answers_.all.push_back({now, std::chrono::duration<float>(now - query->asked).count()});
+    if (now - sampled_[query->interaction] >= std::chrono::seconds(1)) {
+      sampled_[query->interaction] = now;
+      answers_.samples.push_back(query);
+    }
   }
   Clock::time_point next = now;
   if (asking_.think.count() > 0) {

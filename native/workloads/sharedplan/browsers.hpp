@@ -35,7 +35,7 @@ class Browsers {
   Browsers(Engine& engine, const Asking& asking, const std::vector<int>& cpus);
   ~Browsers();
 
-  // The answers since the last call.
+  // The answers since the last call, as far as the engine was watched.
   Answers take();
 
  private:

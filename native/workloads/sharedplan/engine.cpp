@@ -16,12 +16,6 @@ double thread_cpu_s() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-const Core& core_of(const Places& here, int cpu) {
-  return *std::find_if(here.cores.begin(), here.cores.end(), [&](const Core& core) {
-    return std::find(core.cpus.begin(), core.cpus.end(), cpu) != core.cpus.end();
-  });
-}
-
 // Gives the rows of an operator without takers to the queries that asked for them.
 void answer(const Batch& rows, const Statements& statements) {
   const Cycle& cycle = *rows.cycle;
@@ -57,40 +51,33 @@ void allow_cpus(const std::vector<int>& cpus) {
 void Meter::add(Clock::duration begin, Clock::duration end, double cpu_s, int cpu,
                 const Usage& more) {
   const std::lock_guard lock(mutex_);
-  usage_.cpu_s += cpu_s;
-  ++usage_.cycles;
   usage_.in_bytes += more.in_bytes;
   usage_.out_bytes += more.out_bytes;
   usage_.table_bytes += more.table_bytes;
   usage_.own_bytes = std::max(usage_.own_bytes, more.own_bytes);
-  const auto at = static_cast<std::size_t>(cpu);
-  if (usage_.cpu_s_by_cpu.size() <= at) usage_.cpu_s_by_cpu.resize(at + 1);
-  usage_.cpu_s_by_cpu[at] += cpu_s;
-  const Clock::duration length = std::max(end - begin, Clock::duration(1));
-  const auto last = static_cast<std::size_t>((begin + length - Clock::duration(1)) / kWindow);
-  if (usage_.cpu_s_by_window.size() <= last) usage_.cpu_s_by_window.resize(last + 1);
-  for (auto window = static_cast<std::size_t>(begin / kWindow); window <= last; ++window) {
+  usage_.cpu_s_by_cpu[cpu] += cpu_s;
+  end = std::max(end, begin + Clock::duration(1));
+  for (std::int64_t window = begin / kWindow; window * kWindow < end; ++window) {
     const Clock::duration from = std::max<Clock::duration>(begin, kWindow * window);
-    const Clock::duration to = std::min<Clock::duration>(begin + length, kWindow * (window + 1));
-    usage_.cpu_s_by_window[window] +=
-        cpu_s * static_cast<double>((to - from).count()) / static_cast<double>(length.count());
+    const Clock::duration to = std::min<Clock::duration>(end, kWindow * (window + 1));
+    usage_.cpu_s_by_window[window] += cpu_s * static_cast<double>((to - from).count()) /
+                                      static_cast<double>((end - begin).count());
   }
 }
 
-Usage Meter::usage() const {
+Usage Meter::take() {
   const std::lock_guard lock(mutex_);
-  return usage_;
+  return std::exchange(usage_, {});
 }
 
 Engine::Engine(double scale, std::uint64_t seed, const Placement& placement, const Places& here) {
   const std::span<const Spec> specs = plan();
-  const auto node_of = [&](std::size_t at) { return core_of(here, placement.cpu_of[at]).node; };
+  const auto node_of = [&](std::size_t at) { return core_of(here, placement.cpu_of[at])->node; };
   const bool placed = !placement.cpu_of.empty();
 
   tables_ = std::make_unique<Tables>(scale, seed, [&](const std::string& table, std::size_t rows) {
     for (std::size_t at = 0; placed && at < specs.size(); ++at) {
-      const Words& words = specs[at].arguments;
-      if (std::find(words.begin(), words.end(), table) == words.end()) continue;
+      if (std::ranges::find(specs[at].arguments, table) == specs[at].arguments.end()) continue;
       return Array<std::uint32_t>::local(rows, node_of(at));
     }
     return Array<std::uint32_t>::interleaved(rows, {here.nodes(), {}});
@@ -131,7 +118,7 @@ Engine::Engine(double scale, std::uint64_t seed, const Placement& placement, con
       RuntimeOptions{.workers = static_cast<int>(own.cores.size()), .places = own, .pin = true});
   const std::vector<int> cores = runtime_->cores();
   for (std::size_t at = 0; at < specs.size(); ++at) {
-    const int core = static_cast<int>(&core_of(own, placement.cpu_of[at]) - own.cores.data());
+    const int core = static_cast<int>(core_of(own, placement.cpu_of[at]) - own.cores.data());
     const auto rank = std::find(cores.begin(), cores.end(), core) - cores.begin();
     tasks_.push_back(
         runtime_->spawn(on_worker(static_cast<int>(rank)), [this, at] { serve(*stations_[at]); }));
@@ -199,8 +186,10 @@ void Engine::serve(Station& station) try {
     for (const BatchPointer& input : inputs) usage.in_bytes += input->bytes();
     if (station.takers.empty()) answer(*out, station.spec->statements);
     inputs.clear();
-    station.meter.add(begin - began_, Clock::now() - began_, thread_cpu_s() - cpu_begin_s,
-                      sched_getcpu(), usage);
+    if (watched) {
+      station.meter.add(begin - began_, Clock::now() - began_, thread_cpu_s() - cpu_begin_s,
+                        sched_getcpu(), usage);
+    }
     for (Channel<BatchPointer>* const taker : station.takers) taker->push(BatchPointer(out));
   }
 } catch (...) {

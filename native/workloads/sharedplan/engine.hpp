@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -24,23 +25,23 @@ inline constexpr std::chrono::milliseconds kWindow{100};  // of the meters
 // Lets the calling thread run on these CPUs only; empty: no change.
 void allow_cpus(const std::vector<int>& cpus);
 
-// What an operator has used so far.
+// What an operator has used.
 struct Usage {
-  double cpu_s = 0;
-  std::uint64_t cycles = 0, in_bytes = 0, out_bytes = 0, table_bytes = 0;
-  std::uint64_t own_bytes = 0;          // at most, in a cycle
-  std::vector<double> cpu_s_by_cpu;     // by CPU
-  std::vector<double> cpu_s_by_window;  // since the engine began
+  std::uint64_t in_bytes = 0, out_bytes = 0, table_bytes = 0;
+  std::uint64_t own_bytes = 0;  // at most, in a cycle
+  std::map<int, double> cpu_s_by_cpu;
+  std::map<std::int64_t, double> cpu_s_by_window;  // since the engine began: 0, 1, ...
 };
 
 class Meter {
  public:
   // Some work from `begin` to `end` after the engine began.
   void add(Clock::duration begin, Clock::duration end, double cpu_s, int cpu, const Usage& more);
-  [[nodiscard]] Usage usage() const;
+  // Since the last call.
+  [[nodiscard]] Usage take();
 
  private:
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   Usage usage_;
 };
 
@@ -71,6 +72,8 @@ class Engine {
   // In the plan's order.
   [[nodiscard]] const std::vector<std::unique_ptr<Station>>& stations() const { return stations_; }
   [[nodiscard]] Clock::time_point began() const { return began_; }
+
+  std::atomic<bool> watched = false;  // else meters rest, since nobody takes what they count
 
  private:
   void serve(Station& station);

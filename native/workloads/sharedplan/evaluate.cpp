@@ -39,7 +39,6 @@ Rows evaluate(const Tables& tables, const Query& query, Statement statement) {
   const auto author = [&](const char* column, std::uint32_t key) {
     return of("author", column, item("i_a_id", key));
   };
-  const auto descending = [](std::uint32_t value) { return ~value; };
 
   const std::uint32_t customer = query.parameter(Parameter::kCustomer);
   const std::uint32_t wanted = query.parameter(Parameter::kItem);
@@ -50,6 +49,16 @@ Rows evaluate(const Tables& tables, const Query& query, Statement statement) {
     return orders.empty() ? 0 : orders.back();
   };
   std::vector<Row> rows;
+  // The lines in a cart or an order. `columns`: its key, the item's, and the quantity.
+  const auto lines_of = [&](const char* table, std::array<const char*, 3> columns,
+                            std::uint32_t owner) {
+    for (const std::uint32_t line : keys_where(table, columns[0], owner)) {
+      const std::uint32_t key = of(table, columns[1], line);
+      const std::uint32_t quantity = of(table, columns[2], line);
+      rows.push_back({key, quantity, key, item("i_title", key), item("i_cost", key), quantity});
+    }
+    return sorted(rows, 2, rows.size());
+  };
   switch (statement) {
     case Statement::kName:
       return {of("customer", "c_fname", customer), of("customer", "c_lname", customer)};
@@ -64,8 +73,8 @@ Rows evaluate(const Tables& tables, const Query& query, Statement statement) {
       for (const std::uint32_t key : keys_where("item", "i_subject", subject)) {
         const std::uint32_t title = item("i_title", key);
         const std::uint32_t date = item("i_pub_date", key);
-        rows.push_back({descending(date), title, key, key, title, date, author("a_fname", key),
-                        author("a_lname", key)});
+        rows.push_back(
+            {~date, title, key, key, title, date, author("a_fname", key), author("a_lname", key)});
       }
       return sorted(rows, 3, 50);
     case Statement::kBest: {
@@ -77,8 +86,8 @@ Rows evaluate(const Tables& tables, const Query& query, Statement statement) {
         if (item("i_subject", bought) == subject) sold[bought] += of("order_line", "ol_qty", key);
       }
       for (const auto& [key, sum] : sold) {
-        rows.push_back({descending(sum), key, key, item("i_title", key), sum,
-                        author("a_fname", key), author("a_lname", key)});
+        rows.push_back({~sum, key, key, item("i_title", key), sum, author("a_fname", key),
+                        author("a_lname", key)});
       }
       return sorted(rows, 2, 50);
     }
@@ -104,13 +113,8 @@ Rows evaluate(const Tables& tables, const Query& query, Statement statement) {
       }
       return sorted(rows, 2, 50);
     case Statement::kCart:
-      for (const std::uint32_t line :
-           keys_where("cart_line", "scl_sc_id", query.parameter(Parameter::kCart))) {
-        const std::uint32_t key = of("cart_line", "scl_i_id", line);
-        const std::uint32_t quantity = of("cart_line", "scl_qty", line);
-        rows.push_back({key, quantity, key, item("i_title", key), item("i_cost", key), quantity});
-      }
-      return sorted(rows, 2, rows.size());
+      return lines_of("cart_line", {"scl_sc_id", "scl_i_id", "scl_qty"},
+                      query.parameter(Parameter::kCart));
     case Statement::kBuyer: {
       const std::uint32_t address = of("customer", "c_addr_id", customer);
       return {customer,
@@ -132,29 +136,22 @@ Rows evaluate(const Tables& tables, const Query& query, Statement statement) {
               of("cc_xacts", "cx_amount", order)};
     }
     case Statement::kOrderLines:
-      for (const std::uint32_t line : keys_where("order_line", "ol_o_id", last_order())) {
-        const std::uint32_t key = of("order_line", "ol_i_id", line);
-        const std::uint32_t quantity = of("order_line", "ol_qty", line);
-        rows.push_back({key, quantity, key, item("i_title", key), item("i_cost", key), quantity});
-      }
-      return sorted(rows, 2, rows.size());
+      return lines_of("order_line", {"ol_o_id", "ol_i_id", "ol_qty"}, last_order());
     case Statement::kAlso: {
-      std::map<std::uint32_t, std::uint32_t> times, bought;  // by order, by item
-      for (const std::uint32_t line : keys_where("order_line", "ol_i_id", wanted)) {
-        ++times[of("order_line", "ol_o_id", line)];
-      }
-      for (const auto& [order, number] : times) {
-        // Lines are in the order of their orders.
-        const Array<std::uint32_t>& orders = tables["order_line"].column("ol_o_id").values;
-        const auto [from, to] = std::equal_range(orders.begin(), orders.end(), order);
+      std::map<std::uint32_t, std::uint32_t> bought;  // by item
+      // Lines are in the order of their orders.
+      const Array<std::uint32_t>& orders = tables["order_line"].column("ol_o_id").values;
+      for (const std::uint32_t own : keys_where("order_line", "ol_i_id", wanted)) {
+        const auto [from, to] =
+            std::equal_range(orders.begin(), orders.end(), of("order_line", "ol_o_id", own));
         for (const std::uint32_t* at = from; at != to; ++at) {
           const auto line = static_cast<std::uint32_t>(at - orders.begin() + 1);
           const std::uint32_t key = of("order_line", "ol_i_id", line);
-          if (key != wanted) bought[key] += number * of("order_line", "ol_qty", line);
+          if (key != wanted) bought[key] += of("order_line", "ol_qty", line);
         }
       }
       for (const auto& [key, sum] : bought) {
-        rows.push_back({descending(sum), key, key, item("i_title", key), sum});
+        rows.push_back({~sum, key, key, item("i_title", key), sum});
       }
       return sorted(rows, 2, 5);
     }

@@ -23,12 +23,14 @@ std::uint64_t bytes_of(const List<Item>& list) {
   return list.capacity() * sizeof(Item);
 }
 
-// Where an output column comes from: an input's column, or a table's.
+// Where an output column comes from: the first input's column, a join's other one's, or a table's.
 struct Source {
   std::size_t at = 0;
   const std::uint32_t* table = nullptr;
-  [[nodiscard]] std::uint32_t of(const std::uint32_t* row, std::size_t table_row) const {
-    return table != nullptr ? table[table_row] : row[at];
+  bool other = false;
+  [[nodiscard]] std::uint32_t of(const std::uint32_t* row, std::size_t table_row,
+                                 const std::uint32_t* other_row = nullptr) const {
+    return table != nullptr ? table[table_row] : (other ? other_row : row)[at];
   }
 };
 

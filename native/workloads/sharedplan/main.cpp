@@ -2,6 +2,9 @@
 // query-plan-deployment-poster deploys one; TPC-W's browsing mix on data of its own.
 //
 //   atoll-sharedplan --scale 0.01 --browsers 100 --seconds 10
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -23,6 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kProgram = "atoll-sharedplan";
 constexpr std::chrono::seconds kWarmUp{1};
 constexpr double kMostScale = 100;
+constexpr std::size_t kOfEach = 16;  // interactions, in the first cycle
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -32,13 +36,11 @@ const kernels::Parameters& parameters() {
       {"seed", "1", "of the data and of what browsers ask", 0, INT64_MAX},
       {"browsers", "100", "emulated browsers", 1, 100'000},
       {"think-ms", "0", "time between an answer and the next question, on average", 0, 3'600'000},
-      {"seconds", "10", "to measure, after a second of warming up", 1, 86'400},
+      {"seconds", "10", "to measure, after a second of warming up", 1, 3'600},
       {"placement", "",
        "file of format atoll/placement: the core of each operator (a thread each, "
        "which the system places)"},
-      {"profile", "", "write what each operator used to this file (format atoll/operators)"},
-      {"dump", "", "write the tables and the answers of --answers into this folder, and end"},
-      {"answers", "10", "with --dump: queries of each interaction", 1, 1000},
+      {"dump", "", "write the tables, and answers to each interaction, into this folder, and end"},
       {"requests",
        "no",
        "read requests from standard input instead: 'measure SECONDS' or 'profile "
@@ -87,28 +89,21 @@ std::string content_of(const std::string& path) {
   return text.str();
 }
 
-void write(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) throw std::system_error(errno, std::generic_category(), path);
-}
-
-// `each` of every interaction, in cycles that they share.
-std::vector<std::shared_ptr<Query>> run_each(Engine& engine, std::size_t each, std::uint64_t seed) {
-  std::vector<std::shared_ptr<Query>> all, cycle;
-  for (std::size_t at = 0; at < each * interactions().size(); ++at) {
-    cycle.push_back(std::make_shared<Query>(at % interactions().size(),
-                                            draw_parameters(engine.tables(), mixed(~seed, at))));
-    all.push_back(cycle.back());
-    if (cycle.size() < kMostQueries && at + 1 < each * interactions().size()) continue;
-    engine.run(std::exchange(cycle, {}));
+// A cycle with some of every interaction, verified.
+std::vector<std::shared_ptr<Query>> run_each(Engine& engine, std::uint64_t seed) {
+  std::vector<std::shared_ptr<Query>> all;
+  while (all.size() < kOfEach * interactions().size()) {
+    all.push_back(
+        std::make_shared<Query>(all.size() % interactions().size(),
+                                draw_parameters(engine.tables(), mixed(~seed, all.size()))));
   }
+  engine.run(all);
   for (const auto& query : all) verify(engine.tables(), *query);
   return all;
 }
 
-// Rows as text: a line each of query, interaction, parameters, statement and the row's values.
-std::string answers_text(const Engine& engine, const std::vector<std::shared_ptr<Query>>& queries) {
+// Each query with its parameters and, by statement, its rows as text.
+Json answers_of(const Engine& engine, const std::vector<std::shared_ptr<Query>>& queries) {
   std::array<const Outputs*, kStatements> outputs{};
   for (const auto& station : engine.stations()) {
     if (!station->takers.empty()) continue;
@@ -136,7 +131,7 @@ std::string answers_text(const Engine& engine, const std::vector<std::shared_ptr
       }
     }
   }
-  return all.dump() + "\n";
+  return all;
 }
 
 void print_line(const Json& made) { base::print(made.dump() + "\n"); }
@@ -160,22 +155,32 @@ int serve(int argc, char** argv) {
 
   Engine engine(scale, number("seed"), placement, here);
   const std::string& folder = given.at("dump");
-  const auto checked = run_each(engine, folder.empty() ? 16 : number("answers"), number("seed"));
+  const auto checked = run_each(engine, number("seed"));
   if (!folder.empty()) {
     dump(engine.tables(), folder);
-    write(folder + "/answers.json", answers_text(engine, checked));
+    const std::string path = folder + "/answers.json";
+    std::ofstream file(path);
+    file << answers_of(engine, checked) << '\n';
+    if (!file.flush()) throw std::system_error(errno, std::generic_category(), path);
     return 0;
   }
-  std::vector<int> others;  // CPUs that no operator uses
+  // Until here there is nothing to end in order. Without SA_RESTART, and with its input closed, no
+  // read goes on.
+  struct sigaction action{};
+  action.sa_handler = [](int) {
+    interrupted = 1;
+    close(STDIN_FILENO);
+  };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::vector<int> others;  // CPUs of cores that no operator uses
   for (const Core& core : here.cores) {
-    const auto operators = [&](int cpu) {
-      return std::count(placement.cpus.begin(), placement.cpus.end(), cpu) != 0;
-    };
-    if (placement.cpu_of.empty() || std::any_of(core.cpus.begin(), core.cpus.end(), operators)) {
-      continue;
-    }
-    others.insert(others.end(), core.cpus.begin(), core.cpus.end());
+    const bool used = std::ranges::any_of(core.cpus, [&](int cpu) {
+      return std::ranges::find(placement.cpus, cpu) != placement.cpus.end();
+    });
+    if (!used) others.insert(others.end(), core.cpus.begin(), core.cpus.end());
   }
+  if (placement.cpu_of.empty()) others.clear();
   Browsers browsers(
       engine, {number("browsers"), std::chrono::milliseconds(number("think-ms")), number("seed")},
       others);
@@ -197,8 +202,6 @@ int serve(int argc, char** argv) {
     const Stretch stretch =
         watch(engine, browsers, std::chrono::seconds(number("seconds")), stopped);
     if (stopped()) return 130;
-    if (!given.at("profile").empty())
-      write(given.at("profile"), graph(engine, stretch).dump() + "\n");
     print_line(result(stretch));
     return 0;
   }
@@ -225,10 +228,6 @@ int failed(const char* why, int status) {
 
 int main(int argc, char** argv) {
   using namespace atl;
-  struct sigaction action{};
-  action.sa_handler = [](int) { sharedplan::interrupted = 1; };  // without SA_RESTART: reads end
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
   try {
     return sharedplan::serve(argc, argv);
   } catch (const kernels::UsageFault& fault) {

@@ -68,12 +68,8 @@ class Unnest : public Operator {
 
 class Join : public Operator {
  public:
-  // The other side is a table if `other_key` is a column of one; columns of it then have tables.
-  struct Side {
-    bool other;
-    Source source;
-  };
-  Join(std::size_t key, Source other_key, std::uint32_t rows, std::vector<Side> columns,
+  // The other side is a table, with `rows`, if `other_key` is a column of one.
+  Join(std::size_t key, Source other_key, std::uint32_t rows, std::vector<Source> columns,
        Memory memory)
       : key_(key),
         other_key_(other_key),
@@ -117,16 +113,14 @@ class Join : public Operator {
       if (set.empty()) return;
       const std::uint32_t* const own = first.row(from_[found]);
       std::uint32_t* given = out.append(set);
-      for (const Side& side : columns_) {
-        *given++ = side.source.of(side.other ? row : own, table_row);
-      }
+      for (const Source& source : columns_) *given++ = source.of(own, table_row, row);
     });
   }
 
   std::size_t key_;
   Source other_key_;
   std::uint32_t rows_;
-  std::vector<Side> columns_;
+  std::vector<Source> columns_;
   Index index_;
   List<std::uint32_t> from_;  // the first input's row of each entry
 };
@@ -250,28 +244,25 @@ Made make_operator(const Spec& spec, const Tables& tables, std::span<const Outpu
 
   Made made;
   std::vector<Source> sources;
-  std::vector<Join::Side> sides;
   for (const std::string& word : spec.columns) {
     const std::size_t equals = word.find('=');
     std::string old = equals == word.npos ? word : word.substr(equals + 1);
     const bool only_other = old.starts_with("other.");
     if (only_other) old = old.substr(6);
-    Output output{word.substr(0, equals), Type::kNumber};
+    Output& output = made.outputs.emplace_back(Output{word.substr(0, equals), Type::kNumber});
+    const auto take = [&](const Outputs& input, bool other) {
+      sources.push_back({place_of(input, old), nullptr, other});
+      output.type = input[sources.back().at].type;
+    };
     if (!only_other && !inputs.empty() && has(inputs[0], old)) {
-      sources.push_back({place_of(inputs[0], old)});
-      output.type = inputs[0][sources.back().at].type;
-      sides.push_back({false, sources.back()});
+      take(inputs[0], false);
     } else if (table != nullptr) {
       const Column& column = table->column(old);
       sources.push_back({0, column.values.data()});
       output.type = column.type;
-      sides.push_back({true, sources.back()});
     } else if (spec.kind != Kind::kGroup && spec.kind != Kind::kUnnest) {
-      sources.push_back({place_of(inputs.back(), old)});
-      output.type = inputs.back()[sources.back().at].type;
-      sides.push_back({true, sources.back()});
+      take(inputs.back(), true);
     }
-    made.outputs.push_back(output);
   }
   const auto places = [&](std::size_t from) {
     std::vector<std::size_t> all;
@@ -295,7 +286,7 @@ Made make_operator(const Spec& spec, const Tables& tables, std::span<const Outpu
                                             : Source{place_of(inputs[1], arguments[1])};
       made.work =
           std::make_unique<Join>(place_of(inputs[0], arguments[0]), other,
-                                 table != nullptr ? table->rows : 0, std::move(sides), memory);
+                                 table != nullptr ? table->rows : 0, std::move(sources), memory);
       break;
     }
     case Kind::kGroup:

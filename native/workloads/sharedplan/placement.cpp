@@ -10,10 +10,8 @@ namespace {
 
 using kernels::UsageFault;
 
-void check_cpu(int cpu, const Places& here) {
-  for (const Core& core : here.cores) {
-    if (std::find(core.cpus.begin(), core.cpus.end(), cpu) != core.cpus.end()) return;
-  }
+int checked(int cpu, const Places& here) {
+  if (core_of(here, cpu) != nullptr) return cpu;
   throw UsageFault("the placement uses CPU " + std::to_string(cpu) +
                    ", which this process may not; plan for this machine, or allow the CPU");
 }
@@ -21,21 +19,16 @@ void check_cpu(int cpu, const Places& here) {
 Placement read(const nlohmann::json& file, std::span<const Spec> plan, const Places& here) {
   Placement made;
   made.deployment = file.at("deployment");
-  for (const auto& core : file.at("cores")) made.cpus.push_back(core.at("cpu"));
-  for (const int cpu : made.cpus) check_cpu(cpu, here);
+  for (const auto& core : file.at("cores")) made.cpus.push_back(checked(core.at("cpu"), here));
   if (file.at("units").empty()) return made;
 
   made.cpus.clear();
   made.cpu_of.assign(plan.size(), -1);
   for (const auto& unit : file.at("units")) {
-    const int cpu = unit.at("cpu");
-    check_cpu(cpu, here);
-    if (std::find(made.cpus.begin(), made.cpus.end(), cpu) == made.cpus.end()) {
-      made.cpus.push_back(cpu);
-    }
+    const int cpu = checked(unit.at("cpu"), here);
+    if (std::ranges::find(made.cpus, cpu) == made.cpus.end()) made.cpus.push_back(cpu);
     for (const std::string id : unit.at("operators")) {
-      const auto found =
-          std::find_if(plan.begin(), plan.end(), [&](const Spec& spec) { return spec.id == id; });
+      const auto found = std::ranges::find(plan, id, &Spec::id);
       if (found == plan.end()) {
         throw UsageFault("the placement names " + id + ", which is not an operator of the plan");
       }
@@ -53,6 +46,13 @@ Placement read(const nlohmann::json& file, std::span<const Spec> plan, const Pla
 }
 
 }  // namespace
+
+const Core* core_of(const Places& here, int cpu) {
+  const auto found = std::ranges::find_if(here.cores, [&](const Core& core) {
+    return std::ranges::find(core.cpus, cpu) != core.cpus.end();
+  });
+  return found == here.cores.end() ? nullptr : &*found;
+}
 
 Placement parse_placement(const std::string& text, std::span<const Spec> plan, const Places& here) {
   try {

@@ -10,6 +10,9 @@
 
 namespace atl::sharedplan {
 
+// The core with this CPU, or null.
+[[nodiscard]] const Core* core_of(const Places& here, int cpu);
+
 struct Placement {
   std::string deployment = "os";
   std::vector<int> cpus = {};    // that operators may use; empty: all of the process

@@ -135,6 +135,5 @@ std::span<const Predicate> predicates() {
 }
 
 const char* name_of(Statement statement) { return kStatementNames[static_cast<int>(statement)]; }
-const char* name_of(Kind kind) { return kKindNames[static_cast<int>(kind)]; }
 
 }  // namespace atl::sharedplan

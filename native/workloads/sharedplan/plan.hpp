@@ -53,7 +53,6 @@ struct Predicate {
 };
 [[nodiscard]] std::span<const Predicate> predicates();
 
-[[nodiscard]] const char* name_of(Kind kind);
 [[nodiscard]] const char* name_of(Statement statement);
 
 }  // namespace atl::sharedplan

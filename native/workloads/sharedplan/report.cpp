@@ -20,25 +20,19 @@ Number at_share(const std::vector<Number>& sorted, double share) {
 }
 
 // Of each whole window of the stretch, the share that the operator was busy.
-std::vector<double> busy(const Engine& engine, const Stretch& stretch, const Usage& after) {
-  const auto first = (stretch.from - engine.began()) / kWindow + 1;
+std::vector<double> busy(const Engine& engine, const Stretch& stretch, const Usage& used) {
   std::vector<double> shares;
-  for (auto at = first; at < (stretch.to - engine.began()) / kWindow; ++at) {
-    const auto window = static_cast<std::size_t>(at);
-    const std::vector<double>& all = after.cpu_s_by_window;
-    shares.push_back(window < all.size() ? all[window] / seconds(kWindow) : 0);
+  const auto end = (stretch.to - engine.began()) / kWindow;
+  for (auto at = (stretch.from - engine.began()) / kWindow + 1; at < end; ++at) {
+    const auto found = used.cpu_s_by_window.find(at);
+    const bool none = found == used.cpu_s_by_window.end();
+    shares.push_back(none ? 0 : found->second / seconds(kWindow));
   }
   return shares;
 }
 
 Json known(double value, const char* source, const char* how) {
   return {{"value", value}, {"source", source}, {"how", how}};
-}
-
-std::vector<Usage> usages(const Engine& engine) {
-  std::vector<Usage> all;
-  for (const auto& station : engine.stations()) all.push_back(station->meter.usage());
-  return all;
 }
 
 const char* kind_of(Kind kind) {
@@ -52,8 +46,7 @@ const char* kind_of(Kind kind) {
 Stretch watch(Engine& engine, Browsers& browsers, std::chrono::milliseconds time,
               const std::function<bool()>& stopped) {
   Stretch stretch;
-  stretch.before = usages(engine);
-  (void)browsers.take();
+  engine.watched = true;
   stretch.from = Clock::now();
   while (Clock::now() < stretch.from + time && !stopped()) {
     engine.check();
@@ -61,8 +54,9 @@ Stretch watch(Engine& engine, Browsers& browsers, std::chrono::milliseconds time
     std::this_thread::sleep_for(std::clamp<Clock::duration>(left, Clock::duration(0), kWindow));
   }
   stretch.to = Clock::now();
+  engine.watched = false;
   stretch.answers = browsers.take();
-  stretch.after = usages(engine);
+  for (const auto& station : engine.stations()) stretch.used.push_back(station->meter.take());
   for (const auto& query : stretch.answers.samples) verify(engine.tables(), *query);
   return stretch;
 }
@@ -79,17 +73,11 @@ Json throughput(const Stretch& stretch, const Places& here) {
 
   std::map<int, double> by_core;
   double cpu_s = 0;
-  for (std::size_t at = 0; at < stretch.after.size(); ++at) {
-    const std::vector<double>& before = stretch.before[at].cpu_s_by_cpu;
-    const std::vector<double>& after = stretch.after[at].cpu_s_by_cpu;
-    for (std::size_t cpu = 0; cpu < after.size(); ++cpu) {
-      const double used = after[cpu] - (cpu < before.size() ? before[cpu] : 0);
-      cpu_s += used;
-      for (const Core& core : here.cores) {
-        if (std::count(core.cpus.begin(), core.cpus.end(), static_cast<int>(cpu)) != 0) {
-          by_core[core.cpus.front()] += used;
-        }
-      }
+  for (const Usage& used : stretch.used) {
+    for (const auto& [cpu, used_s] : used.cpu_s_by_cpu) {
+      cpu_s += used_s;
+      const Core* const core = core_of(here, cpu);
+      by_core[core == nullptr ? cpu : core->cpus.front()] += used_s;
     }
   }
   std::vector<int> cores;
@@ -115,29 +103,26 @@ Json graph(const Engine& engine, const Stretch& stretch) {
   std::map<std::string, double> given;  // bytes a second
   for (std::size_t at = 0; at < engine.stations().size(); ++at) {
     const Spec& spec = *engine.stations()[at]->spec;
-    const Usage& before = stretch.before[at];
-    const Usage& after = stretch.after[at];
-    const auto rate = [&](std::uint64_t Usage::* bytes) {
-      return static_cast<double>(after.*bytes - before.*bytes) / time_s;
-    };
-    std::vector<double> windows = busy(engine, stretch, after);
+    const Usage& used = stretch.used[at];
+    const auto rate = [&](std::uint64_t bytes) { return static_cast<double>(bytes) / time_s; };
+    double cpu_s = 0;
+    for (const auto& [cpu, used_s] : used.cpu_s_by_cpu) cpu_s += used_s;
+    std::vector<double> windows = busy(engine, stretch, used);
     busy_of[spec.id] = windows;
-    given[spec.id] = rate(&Usage::out_bytes);
+    given[spec.id] = rate(used.out_bytes);
     std::sort(windows.begin(), windows.end());
-    const double moved =
-        rate(&Usage::table_bytes) + rate(&Usage::in_bytes) + rate(&Usage::out_bytes);
+    const double moved_gbs = rate(used.table_bytes + used.in_bytes + used.out_bytes) / 1e9;
     operators.push_back(
         {{"id", spec.id},
          {"kind", kind_of(spec.kind)},
          {"blocking", spec.kind == Kind::kGroup || spec.kind == Kind::kTop},
          {"activity",
-          {{"duty", known((after.cpu_s - before.cpu_s) / time_s, "measured",
-                          "CPU time of its thread while it works")},
+          {{"duty", known(cpu_s / time_s, "measured", "CPU time of its thread while it works")},
            {"peak", known(at_share(windows, 0.95), "measured", "windows of 100 ms")},
-           {"memory_gbs", known(moved / 1e9, "estimated",
+           {"memory_gbs", known(moved_gbs, "estimated",
                                 "bytes of the rows that it reads and "
                                 "writes; caches may hold them")},
-           {"cache_bytes", after.own_bytes}}}});
+           {"cache_bytes", used.own_bytes}}}});
     for (const std::string& giver : spec.inputs) {
       edges.push_back({{"giver", giver},
                        {"taker", spec.id},

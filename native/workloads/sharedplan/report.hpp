@@ -11,7 +11,7 @@ namespace atl::sharedplan {
 struct Stretch {
   Clock::time_point from, to;
   Answers answers;
-  std::vector<Usage> before, after;  // by operator
+  std::vector<Usage> used;  // by operator
 };
 
 // Watches for so long, or until `stopped`. Verifies the samples. Throws WrongAnswer, and what an

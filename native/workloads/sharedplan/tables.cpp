@@ -52,11 +52,8 @@ using Value = std::function<std::uint32_t(std::uint64_t row, std::uint64_t drawn
 
 Value value_of(const std::string& kind, std::istream& words,
                const std::map<std::string, std::uint32_t>& rows) {
-  const auto from_to = [](std::uint64_t least, std::uint64_t most) {
-    return [=](std::uint64_t, std::uint64_t drawn) {
-      return static_cast<std::uint32_t>(least + drawn % (most - least + 1));
-    };
-  };
+  std::string more;  // after "of" and "related"
+  words >> more;
   if (kind == "key") {
     return [](std::uint64_t row, std::uint64_t) { return static_cast<std::uint32_t>(row + 1); };
   }
@@ -66,21 +63,25 @@ Value value_of(const std::string& kind, std::istream& words,
       return static_cast<std::uint32_t>(row / 15 * 5 + kOwners[row % 15] + 1);
     };
   }
-  if (kind == "word") return from_to(0, kWords - 1);
-  if (kind == "title") return from_to(0, std::uint64_t{kWords} * kWords * kWords - 1);
-  if (kind == "of") {
-    std::string table;
-    words >> table;
-    return from_to(1, rows.at(table));
-  }
   if (kind == "related") {
-    std::uint64_t number = 0;
-    words >> number;
-    return [number, items = rows.at("item")](std::uint64_t row, std::uint64_t) {
-      return static_cast<std::uint32_t>(1 + (mixed(kWords, row) + number * 7) % items);
-    };
+    return
+        [first = 7 * std::stoul(more), items = rows.at("item")](std::uint64_t row, std::uint64_t) {
+          return static_cast<std::uint32_t>(1 + (mixed(kWords, row) + first) % items);
+        };
   }
-  return from_to(std::stoul(kind), std::stoul(kind.substr(kind.find("..") + 2)));
+  std::uint64_t least = 0, most = kWords - 1;  // a word
+  if (kind == "title") {
+    most = std::uint64_t{kWords} * kWords * kWords - 1;
+  } else if (kind == "of") {
+    least = 1;
+    most = rows.at(more);
+  } else if (kind != "word") {
+    least = std::stoul(kind);
+    most = std::stoul(kind.substr(kind.find("..") + 2));
+  }
+  return [=](std::uint64_t, std::uint64_t drawn) {
+    return static_cast<std::uint32_t>(least + drawn % (most - least + 1));
+  };
 }
 
 template <class List>

@@ -3,7 +3,7 @@
 // Every value is 32 bits. Texts are coded so that the order of codes is that of the texts: a word
 // has two syllables of 32, a title three words. All keys are dense from 1, so row = key - 1.
 // Numbers of rows are TPC-W's (clause 4.3) for 4,000 emulated browsers and 100,000 items at scale
-// 1, which that specification puts at about 20 GB; here they take 2 GiB.
+// 1, which that specification puts at about 20 GB; here they take 1.4 GiB.
 #pragma once
 
 #include <cstdint>
