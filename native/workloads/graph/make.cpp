@@ -26,13 +26,16 @@ std::uint64_t peak_bytes(std::uint64_t edges, std::uint64_t directions, std::uin
   const std::uint64_t list = edges * (sizeof(Edge) + weight);
   const std::uint64_t rows =
       directions * (sizeof(Vertex) + weight) + vertices * 2 * sizeof(std::uint64_t);
-  constexpr int kAnyWeight = 31;  // bits
-  const bool listed = needs.weights && is_graph_file(settings.text("graph"));
-  const std::uint64_t entries = building_bytes(vertices, directions, listed ? kAnyWeight : 0);
+  // Bits of the weights that are moved with entries: any in a file; others are there for
+  // relabelling.
+  const bool relabel = settings.text("relabel") == "yes";
+  const int weight_bits = !needs.weights                          ? 0
+                          : is_graph_file(settings.text("graph")) ? 31
+                          : relabel                               ? 8
+                                                                  : 0;
+  const std::uint64_t entries = building_bytes(vertices, directions, weight_bits);
   const std::uint64_t relabelling =
-      settings.text("relabel") == "yes"
-          ? rows + directions * sizeof(Vertex) + 2 * vertices * sizeof(std::uint64_t)
-          : 0;
+      relabel ? rows + directions * sizeof(Vertex) + 2 * vertices * sizeof(std::uint64_t) : 0;
   const std::uint64_t of_edge =
       needs.of_edge + (is(settings, "variant", "messages") ? needs.of_message : 0);
   const std::uint64_t kernel = vertices * needs.of_vertex + directions * of_edge;

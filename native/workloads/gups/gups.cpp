@@ -9,10 +9,9 @@
 //
 //   plain     The loop itself, an update after the other. The CPU's own look-ahead hides part of
 //             the memory's latency: as many misses as its window of instructions holds.
-//   ahead     The loop that asks for the line of the 64th update from now: what this memory gives
-//   at
-//             most, for comparison. A sequence of its own runs ahead, which other work does not
-//             have.
+//   ahead     The loop that asks for the line of the 64th update from now: the most that this
+//             memory gives, for comparison. A sequence of its own runs ahead, which other work does
+//             not have.
 //   tasks     16 suspended tasks a worker (stackless coroutines, as in ARCAS 4.4), which share a
 //             sequence: each takes eight numbers, asks for their lines, suspends, and does the
 //             updates when it is its turn again. So 128 lines are on their way at any time, which

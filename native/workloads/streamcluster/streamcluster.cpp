@@ -86,10 +86,15 @@ void add_means(const Points& points, const Clustering& clustering, Kept& kept) {
 std::uint64_t streamcluster_needed(const Settings& settings, int) {
   const std::uint64_t points = settings.number("points");
   const std::uint64_t chunk = std::min(points, settings.number("chunk"));
+  // Of all chunks; they grow in a vector, and are copied and clustered in the end.
+  const std::uint64_t centers =
+      (points + chunk - 1) / chunk * std::min(chunk, settings.number("most-centers"));
+  const std::uint64_t searched = std::max(chunk, centers);
   const std::uint64_t kept = settings.text("distances") == "kept"
-                                 ? 4 * candidates_of(chunk, settings.number("least-centers"))
+                                 ? 4 * candidates_of(searched, settings.number("least-centers"))
                                  : 0;
-  return points * (4 * padded(settings.number("dimensions")) + 4) + chunk * (40 + kept);
+  const std::uint64_t row = 4 * padded(settings.number("dimensions"));
+  return points * (row + 4) + 4 * centers * row + searched * (40 + kept);
 }
 
 SearchTerms terms_of(const Settings& settings) {
