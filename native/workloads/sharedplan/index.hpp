@@ -54,9 +54,10 @@ class Index {
   }
   template <class Call>
   void each(std::uint32_t key, Call&& call) const {
-    for (std::uint32_t at = heads_[hash_of(key) >> shift_]; at != kNothing; at = next_[at]) {
-      if (keys_[at] == key) call(at);
-    }
+    (void)find(key, [&](std::uint32_t at) {
+      call(at);
+      return false;
+    });
   }
   // The first for which `is` is true, or kNothing.
   template <class Is>

@@ -13,6 +13,7 @@
 
 #include "base/available.hpp"
 #include "base/program.hpp"
+#include "base/whole_file.hpp"
 #include "evaluate.hpp"
 #include "flags.hpp"
 #include "report.hpp"
@@ -89,6 +90,24 @@ std::string content_of(const std::string& path) {
   return text.str();
 }
 
+void write(const std::string& folder, const std::string& name, const std::string& text) {
+  base::WholeFile file(folder + "/" + name);
+  file.write(text);
+  file.commit();
+}
+
+std::string csv(const Table& table) {
+  std::string text;
+  for (const Column& column : table.columns) text += column.name + ",";
+  text.back() = '\n';
+  for (std::uint32_t row = 0; row < table.rows; ++row) {
+    for (const Column& column : table.columns)
+      text += text_of(column.type, column.values[row]) + ",";
+    text.back() = '\n';
+  }
+  return text;
+}
+
 // A cycle with some of every interaction, verified.
 std::vector<std::shared_ptr<Query>> run_each(Engine& engine, std::uint64_t seed) {
   std::vector<std::shared_ptr<Query>> all;
@@ -157,11 +176,8 @@ int serve(int argc, char** argv) {
   const std::string& folder = given.at("dump");
   const auto checked = run_each(engine, number("seed"));
   if (!folder.empty()) {
-    dump(engine.tables(), folder);
-    const std::string path = folder + "/answers.json";
-    std::ofstream file(path);
-    file << answers_of(engine, checked) << '\n';
-    if (!file.flush()) throw std::system_error(errno, std::generic_category(), path);
+    for (const Table& table : engine.tables().all()) write(folder, table.name + ".csv", csv(table));
+    write(folder, "answers.json", answers_of(engine, checked).dump() + "\n");
     return 0;
   }
   // Until here there is nothing to end in order. Without SA_RESTART, and with its input closed, no

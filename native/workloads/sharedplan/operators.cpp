@@ -125,66 +125,38 @@ class Join : public Operator {
   List<std::uint32_t> from_;  // the first input's row of each entry
 };
 
-// First by key and set, for all queries at once; then each query adds up what is left.
+// A row is looked up once for each query that wants it.
 class Group : public Operator {
  public:
   Group(std::size_t key, std::size_t value, std::vector<Source> columns, Memory memory)
-      : key_(key),
-        value_(value),
-        columns_(std::move(columns)),
-        index_(memory),
-        groups_(memory),
-        query_index_(memory) {}
+      : key_(key), value_(value), columns_(std::move(columns)), index_(memory) {}
 
   void work(std::span<const BatchPointer> inputs, const QuerySet& mine, Batch& out) override {
     const Batch& input = *inputs[0];
     index_.clear(input.size());
-    groups_.clear();
     for (std::size_t at = 0; at < input.size(); ++at) {
-      const QuerySet set = input.sets[at] & mine;
-      if (set.empty()) continue;
-      const std::uint32_t key = input.row(at)[key_];
-      std::uint32_t found =
-          index_.find(key, [&](std::uint32_t group) { return groups_[group].set == set; });
-      if (found == kNothing) {
-        found = index_.add(key);
-        groups_.push_back({set, at, 0});
-      }
-      groups_[found].sum += input.row(at)[value_];
-    }
-    query_index_.clear(groups_.size());
-    for (const Entry& group : groups_) {
-      const std::uint32_t* const row = input.row(group.row);
-      group.set.each([&](std::size_t query) {
-        std::uint32_t found = query_index_.find(
-            row[key_], [&](std::uint32_t each) { return out.sets[each].has(query); });
+      const std::uint32_t* const row = input.row(at);
+      (input.sets[at] & mine).each([&](std::size_t query) {
+        std::uint32_t found =
+            index_.find(row[key_], [&](std::uint32_t group) { return out.sets[group].has(query); });
         if (found == kNothing) {
-          found = query_index_.add(row[key_]);
+          found = index_.add(row[key_]);
           QuerySet only;
           only.add(query);
           std::uint32_t* given = out.append(only);
           for (const Source& source : columns_) *given++ = row[source.at];
         }
-        out.values[(found + 1) * out.width - 1] += group.sum;
+        out.values[(found + 1) * out.width - 1] += row[value_];
       });
     }
   }
 
-  std::uint64_t own_bytes() const override {
-    return index_.bytes() + bytes_of(groups_) + query_index_.bytes();
-  }
+  std::uint64_t own_bytes() const override { return index_.bytes(); }
 
  private:
-  struct Entry {
-    QuerySet set;
-    std::size_t row;
-    std::uint32_t sum;
-  };
   std::size_t key_, value_;
   std::vector<Source> columns_;  // without the sum, which is last
-  Index index_;
-  List<Entry> groups_;
-  Index query_index_;
+  Index index_;                  // of the rows given
 };
 
 class Top : public Operator {

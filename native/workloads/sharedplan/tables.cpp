@@ -1,12 +1,9 @@
 #include "tables.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <stdexcept>
-#include <system_error>
 
 namespace atl::sharedplan {
 namespace {
@@ -152,25 +149,6 @@ std::uint64_t Tables::bytes(double scale) {
               static_cast<std::uint64_t>(1 + std::count(line.begin(), line.end(), ','));
   }
   return values * sizeof(std::uint32_t);
-}
-
-void dump(const Tables& tables, const std::string& folder) {
-  for (const Table& table : tables.all()) {
-    const std::string path = folder + "/" + table.name + ".csv";
-    std::ofstream file(path);
-    for (const Column& column : table.columns) {
-      file << (&column == table.columns.data() ? "" : ",") << column.name;
-    }
-    for (std::uint32_t row = 0; row < table.rows; ++row) {
-      char before = '\n';
-      for (const Column& column : table.columns) {
-        file << before << text_of(column.type, column.values[row]);
-        before = ',';
-      }
-    }
-    file << '\n';
-    if (!file.flush()) throw std::system_error(errno, std::generic_category(), path);
-  }
 }
 
 }  // namespace atl::sharedplan

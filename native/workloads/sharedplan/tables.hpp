@@ -55,9 +55,6 @@ class Tables {
   std::vector<Table> tables_;
 };
 
-// Writes TABLE.csv into the folder for each table. Throws std::system_error.
-void dump(const Tables& tables, const std::string& folder);
-
 // A number that looks random, the same for the same arguments.
 [[nodiscard]] std::uint64_t mixed(std::uint64_t seed, std::uint64_t number);
 
