@@ -57,6 +57,7 @@ TEST(Bfs, FindsAShortestTree) {
       EXPECT_NO_THROW(verify_bfs(graph, source, parents)) << where;
       bfs_by_messages(team, graph, source, parents);
       check_tree(graph, source, parents, depth, where + ", messages");
+      if (source != graph.vertices / 2) continue;  // from one source on both kinds of rows
       bfs(team, memory, small, source, parents);
       check_tree(graph, source, parents, depth, where + ", compressed");
       EXPECT_NO_THROW(verify_bfs(small, source, parents)) << where;
