@@ -8,7 +8,7 @@ attempt. Threads that serve a subtask alone have its name behind a prefix. The k
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -98,9 +98,8 @@ def threads_of(
 
 def same_names(vertices: Iterable[Vertex]) -> tuple[str, ...]:
     """Names that several tasks have."""
-    seen: set[str] = set()
-    twice = {v.name for v in vertices if v.name in seen or seen.add(v.name)}  # type: ignore[func-returns-value]  # add gives None
-    return tuple(sorted(twice))
+    counts = Counter(vertex.name for vertex in vertices)
+    return tuple(sorted(name for name, count in counts.items() if count > 1))
 
 
 def _rank(busy_ms: float) -> float:
