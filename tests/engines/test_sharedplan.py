@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -171,6 +172,20 @@ def test_bad_input_is_one_line(flags: tuple[str, ...], named: str) -> None:
     done = sharedplan(*flags)
     assert done.returncode in (2, 5) and done.stdout == ""
     assert named in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("threads", [6, 44])  # of 44 for operators, and one that asks
+def test_a_thread_that_cannot_be_started_is_one_line(threads: int) -> None:
+    stack = 16 << 30
+
+    def limit() -> None:
+        space = threads * stack + stack // 2  # for as many stacks, and for the rest of the program
+        resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
+        resource.setrlimit(resource.RLIMIT_AS, (space, space))
+
+    done = sharedplan("--scale", "0.002", preexec_fn=limit)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "pids.max" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_an_interrupt_ends_the_loop() -> None:

@@ -70,6 +70,23 @@ TEST(Placement, ThatDoesNotFitIsRefused) {
   EXPECT_NE(fault_of(made).find("CPU -1"), std::string::npos);
 }
 
+TEST(Placement, OnTwoCpusOfOneCoreIsRefused) {
+  const Places threaded = synthetic_places("node:1 core:2 pu:2", {});
+  const std::vector<int>& pair = threaded.cores[0].cpus;
+  ASSERT_EQ(pair.size(), 2U);
+  nlohmann::json made = file();
+  const auto put_on = [&](int first, int second) {
+    made["cores"] = {{{"cpu", first}}, {{"cpu", second}}};
+    for (std::size_t at = 0; at < plan().size(); ++at) {
+      made["units"][at]["cpu"] = at % 2 == 0 ? first : second;
+    }
+    return parse_placement(made.dump(), plan(), threaded).cpus;
+  };
+  EXPECT_THROW(put_on(pair[0], pair[1]), kernels::UsageFault);
+  const int next = threaded.cores[1].cpus[1];
+  EXPECT_EQ(put_on(pair[1], next), (std::vector<int>{pair[1], next}));
+}
+
 TEST(Placement, ThatIsNoneIsRefusedInOneLine) {
   nlohmann::json other = file();
   other["version"] = 2;

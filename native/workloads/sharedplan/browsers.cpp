@@ -9,7 +9,7 @@ Browsers::Browsers(Engine& engine, const Asking& asking, const std::vector<int>&
   for (std::size_t browser = 0; browser < asking.browsers; ++browser) {
     due_.emplace(Clock::now(), browser);
   }
-  thread_ = std::thread([this, cpus] {
+  thread_ = start_thread([this, cpus] {
     allow_cpus(cpus);
     ask_all();
   });

@@ -31,7 +31,7 @@ struct Answers {
 
 class Browsers {
  public:
-  // They run on these CPUs; empty: wherever the process may.
+  // They run on these CPUs; empty: wherever the process may. Throws as `start_thread`.
   Browsers(Engine& engine, const Asking& asking, const std::vector<int>& cpus);
   ~Browsers();
 

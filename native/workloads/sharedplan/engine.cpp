@@ -48,6 +48,13 @@ void allow_cpus(const std::vector<int>& cpus) {
   CPU_FREE(set);
 }
 
+std::thread start_thread(std::function<void()> body) try {
+  return std::thread(std::move(body));
+} catch (const std::system_error&) {
+  throw std::runtime_error(
+      "a thread cannot be started; raise the limit of threads (ulimit -u, the cgroup's pids.max)");
+}
+
 void Meter::add(Clock::duration begin, Clock::duration end, double cpu_s, int cpu,
                 const Usage& more) {
   const std::lock_guard lock(mutex_);
@@ -70,7 +77,9 @@ Usage Meter::take() {
   return std::exchange(usage_, {});
 }
 
-Engine::Engine(double scale, std::uint64_t seed, const Placement& placement, const Places& here) {
+// Delegates, so that the destructor ends those operators that have begun if another one cannot.
+Engine::Engine(double scale, std::uint64_t seed, const Placement& placement, const Places& here)
+    : Engine() {
   const std::span<const Spec> specs = plan();
   const auto node_of = [&](std::size_t at) { return core_of(here, placement.cpu_of[at])->node; };
   const bool placed = !placement.cpu_of.empty();
@@ -106,10 +115,10 @@ Engine::Engine(double scale, std::uint64_t seed, const Placement& placement, con
 
   if (!placed) {
     for (const auto& station : stations_) {
-      threads_.emplace_back([this, &own = *station, cpus = placement.cpus] {
+      threads_.push_back(start_thread([this, &own = *station, cpus = placement.cpus] {
         allow_cpus(cpus);
         serve(own);
-      });
+      }));
     }
     return;
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,9 @@ inline constexpr std::chrono::milliseconds kWindow{100};  // of the meters
 
 // Lets the calling thread run on these CPUs only; empty: no change.
 void allow_cpus(const std::vector<int>& cpus);
+
+// Throws std::runtime_error, which says what to do.
+[[nodiscard]] std::thread start_thread(std::function<void()> body);
 
 // What an operator has used.
 struct Usage {
@@ -47,7 +51,7 @@ class Meter {
 
 class Engine {
  public:
-  // Makes the tables and starts the operators.
+  // Makes the tables and starts the operators. Throws RuntimeFault, or as `start_thread`.
   Engine(double scale, std::uint64_t seed, const Placement& placement, const Places& here);
   ~Engine();
 
@@ -76,6 +80,7 @@ class Engine {
   std::atomic<bool> watched = false;  // else meters rest, since nobody takes what they count
 
  private:
+  Engine() = default;
   void serve(Station& station);
   void close();
 

@@ -26,6 +26,12 @@ Placement read(const nlohmann::json& file, std::span<const Spec> plan, const Pla
   made.cpu_of.assign(plan.size(), -1);
   for (const auto& unit : file.at("units")) {
     const int cpu = checked(unit.at("cpu"), here);
+    for (const int other : made.cpus) {
+      if (other == cpu || core_of(here, other) != core_of(here, cpu)) continue;
+      throw UsageFault("the placement uses CPUs " + std::to_string(other) + " and " +
+                       std::to_string(cpu) +
+                       " of one core, which has one worker; give its operators the same CPU");
+    }
     if (std::ranges::find(made.cpus, cpu) == made.cpus.end()) made.cpus.push_back(cpu);
     for (const std::string id : unit.at("operators")) {
       const auto found = std::ranges::find(plan, id, &Spec::id);

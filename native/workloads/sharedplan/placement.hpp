@@ -19,8 +19,8 @@ struct Placement {
   std::vector<int> cpu_of = {};  // of each operator of the plan; empty: the system places them
 };
 
-// Throws UsageFault: not a placement, an operator is unknown, missing, named twice or divided, or a
-// CPU is not among `here`.
+// Throws UsageFault: not a placement, an operator is unknown, missing, named twice or divided, a
+// CPU is not among `here`, or units are on different CPUs of one core.
 [[nodiscard]] Placement parse_placement(const std::string& json, std::span<const Spec> plan,
                                         const Places& here);
 
