@@ -69,10 +69,9 @@ class ProgramHost(Proc):
         self.asleep: set[int] = set()
         self.barred: set[int] = set()  # threads of another user
         self.add(PID)
-        self.operators = {PID + 1 + k: name for k, name in enumerate(operators)}
-        for tid in self.operators:
-            self.add_thread(PID, tid, "0-7")
-            self.masks[tid] = frozenset(range(8))
+        self.operators: dict[int, str] = {}
+        for k, name in enumerate(operators):
+            self.begin_thread(PID + 1 + k, name)
 
     def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
         if tid not in self.operators:
@@ -83,6 +82,11 @@ class ProgramHost(Proc):
         self.add_thread(PID, tid, format_cpulist(cpus))
         if tid not in self.asleep:
             self.files[f"/proc/{PID}/task/{tid}/stat"] = stat(tid, 1, cpu=min(cpus))
+
+    def begin_thread(self, tid: int, operator: str) -> None:
+        self.operators[tid] = operator
+        self.add_thread(PID, tid, "0-7")
+        self.masks[tid] = frozenset(range(8))
 
     def end_thread(self, tid: int) -> None:
         del self.operators[tid]
@@ -110,7 +114,7 @@ class Program:
 
     def place(self, placement: Placement) -> None:
         self.placed.append(placement)
-        bind(self.host, self.threads(), placement)
+        bind(self.host, self.threads, placement)
 
     def profile(self, seconds: float) -> OperatorGraph:
         self.host.sleep(seconds)

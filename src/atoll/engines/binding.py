@@ -9,7 +9,7 @@ The rest stays: pages that processes share, and those of a process with operator
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from atoll.engines.placeable import OperatorThread
 from atoll.errors import NotPermitted, ProcessGone, UsageError
 from atoll.host.api import Host
+from atoll.inspect.clues import read_numa_system
 from atoll.inspect.mappings import kind_of, parse_maps
 from atoll.inspect.processes import GONE
 from atoll.schema.inspection import MappingKind
@@ -30,6 +31,7 @@ _OWN = (MappingKind.HEAP, MappingKind.STACK, MappingKind.ANONYMOUS)
 _PAGE_BYTES = 4096
 _MOST_PAGES = 1 << 18  # looked at in one go: 1 GiB
 _PRESENT_AND_EXCLUSIVE = np.uint64(1 << 63 | 1 << 56)
+_LOOKS = 3  # at the threads of a program, of which some end and others begin meanwhile
 
 
 def seats_of(
@@ -79,9 +81,37 @@ def nodes_of(
     return found
 
 
-def bind(host: Host, threads: Sequence[OperatorThread], placement: Placement) -> None:
-    """Raises as `seats_of`, ProcessGone if a thread has ended, NotPermitted."""
-    seats = seats_of(threads, placement)
+def bind(
+    host: Host,
+    threads: Callable[[], Sequence[OperatorThread]],
+    placement: Placement,
+    save: Callable[[Sequence[OperatorThread]], None] = lambda _: None,
+) -> None:
+    """Binds the threads that a program has, and looks again for those that it has made meanwhile.
+
+    `save` gets the threads before each of them is bound. Raises as `seats_of`, ProcessGone if
+    threads keep ending, NotPermitted.
+    """
+    seats: dict[OperatorThread, frozenset[int]] = {}
+    for look in range(1, _LOOKS + 1):
+        found = threads()
+        if set(found) <= seats.keys():
+            break
+        seats = seats_of(found, placement)
+        save(found)
+        try:
+            _bind(host, seats)
+        except ProcessGone:
+            if look == _LOOKS:
+                raise
+            seats = {}
+    if read_numa_system(host).several_nodes:
+        for pid, nodes in nodes_of(seats, placement).items():
+            if len(nodes) == 1:
+                _move(host, pid, min(nodes))
+
+
+def _bind(host: Host, seats: Mapping[OperatorThread, frozenset[int]]) -> None:
     for thread, cpus in seats.items():
         try:
             host.set_affinity(thread.tid, cpus)
@@ -95,16 +125,6 @@ def bind(host: Host, threads: Sequence[OperatorThread], placement: Placement) ->
                 f"thread {thread.tid} of {', '.join(thread.operators)} cannot be bound to CPU "
                 f"{min(cpus)} ({fault.strerror}); is the CPU in its cpuset, and are you its user?"
             ) from None
-    if len({core.node for core in placement.cores}) == 1 and not _has_nodes(host):
-        return
-    for pid, nodes in nodes_of(seats, placement).items():
-        if len(nodes) == 1:
-            _move(host, pid, min(nodes))
-
-
-def _has_nodes(host: Host) -> bool:
-    """Whether there is another node from which pages could come."""
-    return host.exists("/sys/devices/system/node/node1")
 
 
 def own_pages(host: Host, pid: int) -> Iterator[npt.NDArray[np.uint64]]:

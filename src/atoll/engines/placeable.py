@@ -73,7 +73,8 @@ class Placeable(Protocol):
 
 @runtime_checkable
 class Attachable(Placeable, Protocol):
-    """A `Placeable` that can also be one that somebody else has started."""
+    """A `Placeable` that can also be one that somebody else has started. To place it, its threads
+    are bound (`atoll.engines.binding`)."""
 
     def attach(self, host: Host, url: str) -> AbstractContextManager[Running]:
         """The program at that URL; the context's end leaves it as it is. Its `measure` may raise

@@ -6,10 +6,11 @@ nowhere in particular before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from atoll.engines.binding import bind
 from atoll.engines.placeable import OperatorThread, Running
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.api import Host
@@ -29,22 +30,24 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 def apply(host: Host, running: Running, placement: Placement) -> Verified:
     """Raises UsageError if the program has no operators or the placement lacks one, and what
-    `place` raises; then every thread has its mask from before."""
-    threads = running.threads()
-    if not threads:
+    `bind` raises; then every thread has its mask from before."""
+    if not running.threads():
         raise UsageError("the program has no operators now; start its work first")
     with _saved() as path:
         before = _read(host, path)
         kept = {(one.tid, one.start_ticks): one for one in before.threads}
-        now = [one for one in (_mask(host, thread) for thread in threads) if one is not None]
-        kept = {(one.tid, one.start_ticks): one for one in now} | kept
-        after = before.model_copy(update={"threads": tuple(kept.values())})
-        write_atomic(path, after.model_dump_json(indent=1) + "\n")
+        now: dict[tuple[int, int], SavedMask] = {}
+
+        def save(threads: Sequence[OperatorThread]) -> None:
+            for one in filter(None, (_mask(host, thread) for thread in threads)):
+                now.setdefault((one.tid, one.start_ticks), one)
+            _write(path, before, (now | kept).values())
+
         try:
-            running.place(placement)
+            bind(host, running.threads, placement, save)
         except BaseException:
-            _restore(host, now)
-            write_atomic(path, before.model_dump_json(indent=1) + "\n")
+            _restore(host, now.values())
+            _write(path, before, kept.values())
             raise
     return verify(host, running.threads(), placement)
 
@@ -76,6 +79,11 @@ def _read(host: Host, path: Path) -> SavedMasks:
     return found if found.boot_id == boot_id else SavedMasks(boot_id=boot_id)
 
 
+def _write(path: Path, before: SavedMasks, threads: Iterable[SavedMask]) -> None:
+    saved = before.model_copy(update={"threads": tuple(threads)})
+    write_atomic(path, saved.model_dump_json(indent=1) + "\n")
+
+
 def _mask(host: Host, thread: OperatorThread) -> SavedMask | None:
     """None if it has ended."""
     try:
@@ -91,7 +99,7 @@ def _mask(host: Host, thread: OperatorThread) -> SavedMask | None:
     )
 
 
-def _restore(host: Host, masks: Sequence[SavedMask]) -> int:
+def _restore(host: Host, masks: Iterable[SavedMask]) -> int:
     """How many of these threads still run, and have their mask again. Raises NotPermitted when all
     were tried. A thread that could not be bound has its mask still, and is not touched."""
     restored, refused = 0, ""

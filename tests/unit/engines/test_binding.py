@@ -57,15 +57,16 @@ MAPS = """\
 """
 
 
+# Nodes have any numbers; one may have no CPUs.
 @pytest.mark.parametrize(("second", "moved"), [(2, True), (4, False)])
 def test_memory_follows_a_process_whose_operators_are_all_on_one_node(
     second: int, moved: bool
 ) -> None:
-    host = FakeHost({"/sys/devices/system/node/node1/x": "", "/proc/9/maps": MAPS})
-    host.pages[9] = {0x10000: 0, 0x11000: 0, 0x12000: 1, 0x20000: 0}
+    host = FakeHost({"/sys/devices/system/node/has_memory": "0,2\n", "/proc/9/maps": MAPS})
+    host.pages[9] = {0x10000: 0, 0x11000: 0, 0x12000: 2, 0x20000: 0}
     # Since a fork another process maps the second page, too. The last mapping is shared.
     host.blobs["/proc/9/pagemap"] = pagemap({0x10000: True, 0x11000: False, 0x12000: True})
-    plan = placement({"a": 1, "b": second}, {1: 1, 2: 1, 4: 0})
-    bind(host, [OperatorThread(("a",), 9, 9), OperatorThread(("b",), 9, 10)], plan)
+    plan = placement({"a": 1, "b": second}, {1: 2, 2: 2, 4: 0})
+    bind(host, lambda: [OperatorThread(("a",), 9, 9), OperatorThread(("b",), 9, 10)], plan)
     assert host.masks == {9: {1}, 10: {second}}
-    assert host.pages[9] == {0x10000: 1 if moved else 0, 0x11000: 0, 0x12000: 1, 0x20000: 0}
+    assert host.pages[9] == {0x10000: 2 if moved else 0, 0x11000: 0, 0x12000: 2, 0x20000: 0}

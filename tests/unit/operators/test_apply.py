@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from atoll.engines.placeable import OperatorThread
 from atoll.errors import NotPermitted, ProcessGone, UsageError
 from atoll.operators.apply import apply, undo
 from atoll.operators.verify import verify
@@ -35,18 +36,39 @@ def test_the_masks_from_before_the_first_time_are_restored() -> None:
 
 
 def test_masks_are_on_disk_before_a_thread_is_bound() -> None:
-    host = ProgramHost(["a"])
     seen = []
 
-    class Looks(Program):
-        def place(self, _: object) -> None:
+    class Looks(ProgramHost):
+        def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
             seen.append(json.loads((state_dir("operators") / "masks.json").read_text()))
             raise KeyboardInterrupt
 
+    host = Looks(["a"])
     with pytest.raises(KeyboardInterrupt):
-        apply(host, Looks(host), placement({"a": 2}))
+        apply(host, Program(host), placement({"a": 2}))
     assert [one["cpus"] for one in seen[0]["threads"]] == ["0-7"]
     assert undo(host) == (0, 0)
+
+
+@pytest.mark.parametrize("born_at_look", [2, 3])
+def test_a_thread_born_during_apply_is_saved_before_it_is_bound(born_at_look: int) -> None:
+    host = ProgramHost(["a", "b"])
+    program = Program(host)
+    looks = 0
+
+    def threads() -> list[OperatorThread]:
+        nonlocal looks
+        looks += 1
+        if looks == born_at_look:
+            host.begin_thread(PID + 9, "b")
+        return Program.threads(program)
+
+    program.threads = threads  # type: ignore[method-assign]  # with something else going on
+    found = apply(host, program, placement({"a": 2, "b": 3}))
+    assert (found.threads, found.faults) == (3, ())
+    assert host.masks[PID + 9] == {3}
+    assert undo(host) == (3, 0)
+    assert host.masks[PID + 9] == EVERYWHERE
 
 
 def test_if_one_thread_cannot_be_bound_all_have_their_old_masks() -> None:

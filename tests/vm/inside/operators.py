@@ -160,7 +160,7 @@ class Program:
         return [OperatorThread((one.name,), one.pid, one.tid) for one in self.found]
 
     def place(self, placement: Placement) -> None:
-        bind(HOST, self.threads(), placement)
+        bind(HOST, self.threads, placement)
 
     def profile(self, seconds: float) -> OperatorGraph:
         of = {one.name: [Thread(one.pid, one.tid)] for one in self.found}

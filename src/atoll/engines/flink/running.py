@@ -7,7 +7,6 @@ are: its collector, its compilers, its network, and those that answer Flink's ow
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import socket
 import time
@@ -23,7 +22,7 @@ from atoll.engines.flink.rest import Rest
 from atoll.engines.flink.subtasks import operator_ids, same_names, threads_of
 from atoll.engines.flink.tally import AGES, PER_SECOND, parse_tally, percentile_ms, whole_seconds
 from atoll.engines.placeable import OperatorThread, Throughput
-from atoll.errors import EngineFailed, ProcessGone, UsageError
+from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.inspect.duty import look, sample, watched
 from atoll.inspect.jvm import parse_thread_names
@@ -41,7 +40,6 @@ _DUMP_S = 30.0  # a busy JVM reaches a safepoint late
 _COUNTS_S = 12.0
 _POLL_S = 0.2
 _WAITS = 0.05  # of the time; a vertex that waits longer for its takers holds its givers up
-_TRIES = 3  # at binding threads, which may end meanwhile
 
 
 @dataclass(slots=True)
@@ -67,11 +65,7 @@ class FlinkJob:
         ]
 
     def place(self, placement: Placement) -> None:
-        for _ in range(_TRIES - 1):
-            with contextlib.suppress(ProcessGone):
-                bind(self.host, self.threads(), placement)
-                return
-        bind(self.host, self.threads(), placement)
+        bind(self.host, self.threads, placement)
 
     def profile(self, seconds: float) -> OperatorGraph:
         job = self._document()

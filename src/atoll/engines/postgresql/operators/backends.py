@@ -176,7 +176,7 @@ class Backends:
         return [OperatorThread((str(name),), int(pid), int(pid)) for pid, name in rows]
 
     def place(self, placement: Placement) -> None:
-        bind(self.host, self.threads(), placement)
+        bind(self.host, self.threads, placement)
 
     def profile(self, seconds: float) -> OperatorGraph:
         of: dict[str, list[Thread]] = {}
