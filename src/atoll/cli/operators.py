@@ -8,7 +8,6 @@ import click
 
 from atoll.cli import operators_apply, operators_compare, operators_profile, operators_watch
 from atoll.cli.options import (
-    FiniteRange,
     machine_for,
     machine_option,
     measured_profile,
@@ -44,14 +43,7 @@ explain_option = click.option(
     "node7.xml --headroom 0.3 -o placement.json",
 )
 @click.argument("graph", metavar="GRAPH")
-@click.option(
-    "--headroom",
-    type=FiniteRange(min=0, max=0.9),
-    metavar="SHARE",
-    default=0.2,
-    show_default=True,
-    help="The part of each core to leave free.",
-)
+@operators_compare.headroom_option
 @click.option(
     "--deployment",
     type=click.Choice(get_args(Deployment)),

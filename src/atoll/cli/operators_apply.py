@@ -29,7 +29,7 @@ from atoll.store.operator_files import read_placement
     metavar="FILE",
     help="For an engine whose operators cannot be placed: write a plan with that many cores.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was found afterwards as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(file: str, url: str | None, output: str | None, as_json: bool) -> None:
     """Bind the operators of a running program as planned.
 
@@ -50,7 +50,7 @@ def command(file: str, url: str | None, output: str | None, as_json: bool) -> No
     if not placement.engine:
         raise UsageError(f"{file}: does not name the program that it is for (its field 'engine')")
     if placement.engine not in registry.placeable_names():
-        _answer(placement, output)
+        _answer(placement, output, as_json=as_json)
     elif output is not None:
         raise UsageError(f"-o is for engines that can only be given a size, not {placement.engine}")
     program = registry.get_placeable(placement.engine)
@@ -96,26 +96,30 @@ def undo_command() -> None:
     )
 
 
-def _answer(placement: Placement, output: str | None) -> None:
+def _answer(placement: Placement, output: str | None, *, as_json: bool) -> None:
     """How many cores the operators need, and a deployment of that size."""
-    from atoll.engines import registry
-    from atoll.report.terminal.operators import against
-
-    cores = len(placement.cores)
-    operators = sum(len(unit.operators) for unit in placement.units)
-    bound = placement.bound
-    need = against(cores, bound.cores, "core") if bound else plural(cores, "core")
-    print(f"{plural(operators, 'operator')} of {placement.engine} need {need}")
-    if placement.engine not in registry.names():
-        return
-    if output is None:
-        print("for a deployment of that size, add -o plan.json")
-        return
     from atoll.cli.options import machine_for
+    from atoll.engines import registry
     from atoll.plan import make_plan
+    from atoll.report.terminal.operators import against
     from atoll.schema.policy import Policy
 
-    traits = registry.get(placement.engine).traits
-    plan = make_plan(machine_for(), traits, Policy.WIM, cores=cores)
-    write_atomic(output, plan.model_dump_json(indent=2) + "\n")
-    print(f"a deployment of that size: atoll up {output}")
+    cores, bound = len(placement.cores), placement.bound
+    operators = len({name for unit in placement.units for name in unit.operators})
+    can_be_planned = placement.engine in registry.names()
+    if can_be_planned and output is not None:
+        traits = registry.get(placement.engine).traits
+        plan = make_plan(machine_for(), traits, Policy.WIM, cores=cores)
+        write_atomic(output, plan.model_dump_json(indent=2) + "\n")
+    if as_json:
+        found = {"engine": placement.engine, "operators": operators, "cores": cores}
+        print(json.dumps(found | {"fewest_cores": bound and bound.cores}, indent=1))
+        return
+    need = against(cores, bound.cores, "core") if bound else plural(cores, "core")
+    print(f"{plural(operators, 'operator')} of {placement.engine} need {need}")
+    if can_be_planned:
+        print(
+            "for a deployment of that size, add -o plan.json"
+            if output is None
+            else f"a deployment of that size: atoll up {output}"
+        )

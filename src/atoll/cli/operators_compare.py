@@ -22,6 +22,7 @@ from atoll.cli.terminal import progress, show, width
 from atoll.engines.registry import get_placeable, placeable_names
 from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
+from atoll.operators.place import HEADROOM, place
 from atoll.schema.machine import Machine
 from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.operator_runs import OperatorRuns
@@ -35,6 +36,16 @@ from atoll.store.paths import state_dir
 from atoll.supervise.interrupts import terminate_is_interrupt
 
 DEPLOYMENTS: tuple[Deployment, ...] = get_args(Deployment)
+MOST_HEADROOM = 0.5
+
+headroom_option = click.option(
+    "--headroom",
+    type=FiniteRange(0, 0.9),
+    metavar="SHARE",
+    default=HEADROOM,
+    show_default=True,
+    help="The part of each core to leave free.",
+)
 
 
 @click.command(
@@ -51,17 +62,12 @@ DEPLOYMENTS: tuple[Deployment, ...] = get_args(Deployment)
     help="os: no binding. per-core: each operator has a core. packed: on the fewest cores.",
 )
 @click.option("--graph", metavar="FILE", help="Plan by this file; profile nothing.")
-@click.option(
-    "--headroom",
-    type=FiniteRange(0, 0.9),
-    default=0.2,
-    show_default=True,
-    help="Share of each core that the packed deployment leaves free.",
-)
+@headroom_option
 @click.option(
     "--max-headroom",
     type=FiniteRange(0, 0.9),
-    default=0.5,
+    metavar="SHARE",
+    default=MOST_HEADROOM,
     show_default=True,
     help="The most to try if less is not enough.",
 )
@@ -162,7 +168,6 @@ def run_compare(
 ) -> tuple[OperatorRuns, Path]:
     """Measure, and keep the whole blocks in a file."""
     from atoll.operators.compare import Comparison, Setup
-    from atoll.operators.place import place
 
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = output or state_dir("results") / f"operators-{stamp}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from atoll.cli.operators_compare import DEPLOYMENTS, run_compare, show_runs
+from atoll.cli.operators_compare import DEPLOYMENTS, MOST_HEADROOM, run_compare, show_runs
 from atoll.cli.options import measured_profile
 from atoll.experiments.here import too_large
 from atoll.experiments.ours import Ours, of_operators
@@ -14,8 +14,6 @@ from atoll.schema.experiment import OperatorRun, OperatorScale
 from atoll.schema.machine import Machine
 from atoll.schema.span import span
 from atoll.schema.text import plural
-
-_MOST_HEADROOM = 0.5
 
 
 def run_operators(
@@ -29,7 +27,7 @@ def run_operators(
         measured=measured_profile(machine, None),
         graph=None,
         headroom=HEADROOM,
-        most_headroom=_MOST_HEADROOM,
+        most_headroom=MOST_HEADROOM,
         warmup_s=scale.warmup_s,
         measured_s=scale.measured_s,
         blocks=scale.blocks,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from atoll.errors import UsageError
 from atoll.operators.assignment import Traffic
-from atoll.operators.cores import Item, pack
+from atoll.operators.cores import Item, fewest, pack
 from atoll.operators.mapping import map_cores
 from atoll.operators.nodes import Load, Room
 from atoll.operators.nodes import fewest as fewest_nodes
@@ -44,6 +44,8 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     capacity = round((1 - headroom) * SCALE) + _ROUND
     _require_cores(_least_cores(operators, capacity), "at least ", room, headroom)
     cores = _fewest_cores(operators, capacity, room)
+    if any(unit.replicas > 1 for unit in cores.units):
+        cores = cores._replace(fewest=_fewest_if_uneven(operators, cores.units, capacity))
     needs = [_load([cores.units[one] for one in core], room) for core in cores.of]
     about = "" if cores.fewest == len(cores.of) else "about "
     _require_cores(len(cores.of), about, room, headroom)
@@ -161,6 +163,13 @@ def _least_cores(operators: Operators, capacity: int) -> int:
         for one, size in zip(operators.all, sizes, strict=True)
     )
     return -(-total // capacity)
+
+
+def _fewest_if_uneven(operators: Operators, units: Sequence[Unit], capacity: int) -> int:
+    """A bound that holds however the replicas of an operator share its input."""
+    whole = [one for unit in units if unit.replicas == 1 for one in unit.operators]
+    items = [Item(min(operators.size(one), capacity), operators.all[one].node) for one in whole]
+    return max(_least_cores(operators, capacity), fewest(items, capacity))
 
 
 def _require_cores(count: int, about: str, room: Place, headroom: float) -> None:

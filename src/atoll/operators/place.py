@@ -51,23 +51,34 @@ def place(
 
 
 def _one_each(graph: OperatorGraph, room: Place) -> list[PlacedUnit]:
-    """In the graph's order on the cores in the machine's order."""
+    """In the graph's order on the cores in the machine's order; operators that must be on a node
+    choose first."""
     missing = len(graph.operators) - len(room.cpus)
     if missing > 0:
         raise UsageError(
             f"an operator per core needs {plural(len(graph.operators), 'core')}, and only "
             f"{len(room.cpus)} may be used here: {missing} are missing"
         )
+    free = list(room.cpus)
+    cpu_of: dict[str, int] = {}
+    for one in sorted(graph.operators, key=lambda one: one.node is None):
+        cpu = next((cpu for cpu in free if one.node in (None, room.cpus[cpu].node)), None)
+        if cpu is None:
+            raise UsageError(
+                f"operator {one.id} must be on node {one.node}, where no core is left for it"
+            )
+        free.remove(cpu)
+        cpu_of[one.id] = cpu
     return [
         PlacedUnit(
             operators=(one.id,),
-            cpu=cpu,
+            cpu=cpu_of[one.id],
             duty=one.activity.duty.value if one.activity else 0,
             peak=_value(one.activity.peak if one.activity else None),
             memory_gbs=_value(one.activity.memory_gbs if one.activity else None),
             reason="a core of its own",
         )
-        for one, cpu in zip(graph.operators, room.cpus, strict=False)
+        for one in graph.operators
     ]
 
 

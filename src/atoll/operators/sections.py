@@ -7,6 +7,9 @@ know, so the user adds edges to the file.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from pydantic import ValidationError
 
 from atoll.errors import UsageError
 from atoll.schema.operator_graph import Activity, GraphOperator, Known, OperatorGraph, Source
@@ -17,7 +20,8 @@ _LINE_BYTES = 64  # of all CPUs whose fills the runtime can count
 
 
 def graph_of(profile: RuntimeProfile, *, where: str) -> OperatorGraph:
-    """The sections by name, over all workers. Raises UsageError if there are none."""
+    """The sections by name, over all workers. Raises UsageError if there are none, and for times
+    that no clock can have measured."""
     parts: dict[str, list[Section]] = defaultdict(list)
     for worker in profile.workers:
         for section in worker.sections:
@@ -25,6 +29,16 @@ def graph_of(profile: RuntimeProfile, *, where: str) -> OperatorGraph:
                 parts[section.name].append(section)
     if not parts or profile.seconds == 0:
         raise UsageError(f"{where}: no code section ran; see docs/runtime-profiler.md on sections")
+    try:
+        return _graph(parts, profile)
+    except ValidationError:
+        raise UsageError(
+            f"{where}: by its times the sections do more than any machine can; take the profile "
+            "again"
+        ) from None
+
+
+def _graph(parts: Mapping[str, Sequence[Section]], profile: RuntimeProfile) -> OperatorGraph:
     return OperatorGraph(
         rate=None,
         seconds=profile.seconds,
@@ -51,7 +65,7 @@ def graph_of(profile: RuntimeProfile, *, where: str) -> OperatorGraph:
     )
 
 
-def _memory_gbs(parts: list[Section], profile: RuntimeProfile) -> Known | None:
+def _memory_gbs(parts: Sequence[Section], profile: RuntimeProfile) -> Known | None:
     """From the sample of the time in which fills were counted. None: they were not."""
     sampled_s = sum(one.fills_s for one in parts)
     lines = [

@@ -37,6 +37,15 @@ def test_an_engine_that_cannot_be_placed_gets_an_answer_and_a_plan_of_that_size(
     assert len(slot["cpus"]) == 1
 
 
+def test_the_answer_as_json(tmp_path: Path, capsys: Capture) -> None:
+    output = tmp_path / "plan.json"
+    path = written(tmp_path, "duckdb")
+    assert run(["operators", "apply", path, "--json", "-o", str(output)]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"engine": "duckdb", "operators": 2, "cores": 1, "fewest_cores": None}
+    assert output.exists()
+
+
 @pytest.mark.parametrize("engine", ["", "no-such-program", "postgresql"])
 def test_without_a_program_to_place_it_is_refused(
     tmp_path: Path, capsys: Capture, engine: str

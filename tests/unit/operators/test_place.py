@@ -282,6 +282,19 @@ def test_the_other_deployments() -> None:
     assert place(unknown, machine, deployment="per-core").cores[0].duty == 0
 
 
+def test_a_core_per_operator_is_on_the_node_of_its_data() -> None:
+    fixed = graph([operator("a", 0.1), operator("b", 0.1, node=1), operator("c", 0.1, node=0)])
+    units = place(fixed, plain(2, nodes=2), deployment="per-core").units
+    assert {unit.operators[0]: unit.cpu for unit in units} == {"c": 0, "a": 1, "b": 2}
+
+
+def test_the_bound_holds_however_an_operator_is_divided() -> None:
+    """In halves, `wide` needs two cores of its own; as 0.8 and 0.2 only one."""
+    whole = [operator(name, 0.6) for name in "abc"]
+    found = place(graph([operator("wide", 1.0, parallel=True), *whole]), plain(8))
+    assert found.bound is not None and (len(found.cores), found.bound.cores) == (5, 4)
+
+
 def test_estimates_and_gaps_are_said() -> None:
     guess = Known(value=0.1, source=Source.ESTIMATED)
     one = operator("a", 0.1)
@@ -333,6 +346,8 @@ def test_a_node_that_is_missing_or_too_small() -> None:
     fixed = graph([operator(name, 0.7, node=1) for name in "abc"])
     with fails(UsageError, node=1, needed="3 cores", usable=2, missing="1 are"):
         place(fixed, plain(2, nodes=2))
+    with fails(UsageError, operator="c", node=1):
+        place(fixed, plain(2, nodes=2), deployment="per-core")
 
 
 def test_a_placement_reads_as_it_was_written() -> None:

@@ -95,3 +95,9 @@ def test_the_sample_of_the_runtime_is_a_graph() -> None:
 def test_without_sections_there_is_no_operator() -> None:
     with fails(UsageError, where="p.json"):
         graph_of(profile([]), where="p.json")
+
+
+@pytest.mark.parametrize(("seconds", "sampled_s"), [(1e-300, 0.0), (10.0, 1e-300)])
+def test_times_that_no_clock_measures_are_refused(seconds: float, sampled_s: float) -> None:
+    with fails(UsageError, where="p.json"):
+        graph_of(profile([("a", 1.0, sampled_s, 5)], seconds=seconds), where="p.json")
