@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -55,7 +54,7 @@ from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.schema.workload import WorkloadRuns
 from atoll.store.document import read_document
-from atoll.store.paths import state_dir
+from atoll.store.paths import new_results
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -281,8 +280,7 @@ def _bench(
     guessed = set(names) <= set(scale.engines or run.engines)  # the guess is for those of the file
     if target.within_s is None and guessed:
         print(f"atoll: {_cost(len(can.entrants), scale)}", file=sys.stderr)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    path = target.output or state_dir("results") / f"{experiment.name}-{stamp}.jsonl"
+    path = target.output or new_results(experiment.name, ".jsonl")
     fault: AtollError | None = None
     try:
         measure_suite(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,7 +15,7 @@ from atoll.bench.job import BenchRequest, Job, Length, make_job
 from atoll.bench.outcome import require_answers, require_pairs, require_speed
 from atoll.bench.results import read_results, require_output
 from atoll.bench.runner import Tick, WrongAnswer
-from atoll.cli.options import FiniteRange, Span, base_option, machine_for
+from atoll.cli.options import FiniteRange, Span, base_option, gathered, machine_for
 from atoll.cli.terminal import print_changes, show
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
@@ -142,29 +140,14 @@ class SuiteOptions:
     streams: int | None
 
 
-def _gathered(
-    command: Callable[..., None], name: str, record: type, options: Sequence[Callable[..., Any]]
-) -> Callable[..., None]:
-    """The command with these options, which it receives as one argument."""
-
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> None:
-        shared = {field.name: given.pop(field.name) for field in fields(record)}
-        command(**{name: record(**shared)}, **given)
-
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped
-
-
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a run, which it receives as `run`."""
-    return _gathered(command, "run", RunOptions, _RUN_OPTIONS)
+    return gathered("run", RunOptions, _RUN_OPTIONS)(command)
 
 
 def suite_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a suite, which it receives as `options`."""
-    return _gathered(command, "options", SuiteOptions, _SUITE_OPTIONS)
+    return gathered("options", SuiteOptions, _SUITE_OPTIONS)(command)
 
 
 def suite_request(options: SuiteOptions, targets: tuple[str, ...], grid: Grid) -> BenchRequest:

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from atoll.bench.results import require_new
-from atoll.cli.measure import refuse_unwritable
-from atoll.cli.options import chiplets_option, machine_for, profile_option
+from atoll.cli.blocks import BlockOptions, Blocks, block_options, kept, new_file
 from atoll.cli.terminal import progress, show
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.schema.machine import Machine
 from atoll.schema.oltp import OltpRuns
-from atoll.schema.span import span
-from atoll.schema.text import plural
 from atoll.store.document import read_document
-from atoll.store.files import write_atomic
-from atoll.store.paths import state_dir
 from atoll.supervise.interrupts import terminate_is_interrupt
 
 _WORKLOADS = ("tpcc", "ycsb", "ycsb-zipf")
@@ -66,46 +59,13 @@ def command() -> None:
     metavar="N,N",
     help="How many cores the server gets, and as many clients (default: half of the machine's).",
 )
-@click.option(
-    "--seconds",
-    type=_COUNT,
-    metavar="N",
-    default=30,
-    show_default=True,
-    help="The measured time of a run.",
-)
-@click.option(
-    "--warmup", type=_COUNT, metavar="N", default=5, show_default=True, help="Seconds before it."
-)
-@click.option(
-    "--blocks",
-    type=_COUNT,
-    metavar="N",
-    default=5,
-    show_default=True,
-    help="How often everything runs. Intervals need at least 5.",
-)
-@chiplets_option
-@profile_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Results file (default: a new one in Atoll's state folder).",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@block_options(seconds=30, warmup=5)
 def run(
     workloads: tuple[str, ...],
     warehouses: int,
     records: int,
     cores: str | None,
-    seconds: int,
-    warmup: int,
-    blocks: int,
-    chiplets: str | None,
-    profile: str | None,
-    output: Path | None,
-    as_json: bool,
+    options: BlockOptions,
 ) -> None:
     """Run TPC-C or YCSB on few chiplets and on many.
 
@@ -117,17 +77,14 @@ def run(
     """
     from atoll.oltp.seats import default_cores
 
-    machine = machine_for(chiplets=chiplets, profile=profile)
+    machine = options.machine()
     found, _ = run_oltp(
         sizes_of(workloads, warehouses, records),
         default_cores(machine) if cores is None else _numbers(cores),
+        options,
         machine=machine,
-        warmup_s=warmup,
-        measured_s=seconds,
-        blocks=blocks,
-        output=output,
     )
-    if as_json:
+    if options.as_json:
         print(found.model_dump_json(indent=1))
         return
     show_oltp(found)
@@ -146,25 +103,18 @@ def show_file(file: Path) -> None:
 def run_oltp(
     sizes: dict[str, int],
     cores: tuple[int, ...],
+    options: Blocks,
     *,
     machine: Machine,
-    warmup_s: int,
-    measured_s: int,
-    blocks: int,
-    output: Path | None,
     name: str = "oltp",
 ) -> tuple[OltpRuns, Path]:
-    """Measure, and keep the whole blocks in a file. Raises as `atoll.oltp` does, and of a
-    KeyboardInterrupt what is kept."""
+    """Measure, and keep the whole blocks in a file. Raises as `atoll.oltp` does."""
     from atoll.bench.runner import WrongAnswer
     from atoll.oltp.measure import Measurement
     from atoll.oltp.prepare import engine_of, prepare
     from atoll.report.bench.progress import preparation
 
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    path = output or state_dir("results") / f"{name}-{stamp}.json"
-    require_new(path, resumes=False)
-    refuse_unwritable(str(path))
+    path = new_file(options, name)
     host = LocalHost()
     with terminate_is_interrupt():
         with preparation() as tell:
@@ -174,30 +124,20 @@ def run_oltp(
                 engine_of(),
                 sizes,
                 cores,
-                warmup_s=warmup_s,
-                measured_s=measured_s,
-                blocks=blocks,
+                warmup_s=options.warmup,
+                measured_s=options.seconds,
+                blocks=options.blocks,
                 progress=tell,
             )
         for note in setup.notes:
             print(f"atoll: {note}", file=sys.stderr)
-        runs = blocks * len(setup.works) * len(setup.seats)
-        least_s = runs * (warmup_s + measured_s)
-        print(f"atoll: {plural(runs, 'run')}, at least {span(least_s)}", file=sys.stderr)
-
-        def keep(found: OltpRuns) -> None:
-            write_atomic(path, found.model_dump_json(indent=1) + "\n")
-
-        try:
-            with progress(name) as say:
-                found = Measurement(host, machine, setup, say).run(keep)
-        except WrongAnswer as fault:
-            print(fault.detail, file=sys.stderr)
-            raise
-        finally:
-            kept = f"results: {path}" if path.exists() else "no block was whole, so none is kept"
-            print(f"atoll: {kept}", file=sys.stderr)
-    return found, path
+        a_block = len(setup.works) * len(setup.seats)
+        with kept(path, options, a_block=a_block) as keep, progress(name) as say:
+            try:
+                return Measurement(host, machine, setup, say).run(keep), path
+            except WrongAnswer as fault:
+                print(fault.detail, file=sys.stderr)
+                raise
 
 
 def sizes_of(workloads: Sequence[str], warehouses: int, records: int) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from atoll.cli.blocks import Blocks
 from atoll.cli.oltp import run_oltp, show_oltp, sizes_of
 from atoll.errors import UsageError
 from atoll.experiments.here import too_large
@@ -33,11 +34,8 @@ def run_transactions(
     found, path = run_oltp(
         sizes_of(run.workloads, scale.warehouses, scale.records),
         can.cores,
+        Blocks(scale.measured_s, _WARMUP_S, scale.blocks, output),
         machine=machine,
-        warmup_s=_WARMUP_S,
-        measured_s=scale.measured_s,
-        blocks=scale.blocks,
-        output=output,
         name=experiment.name,
     )
     show_oltp(found)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from atoll.cli.operators_compare import DEPLOYMENTS, MOST_HEADROOM, run_compare, show_runs
+from atoll.cli.blocks import Blocks
+from atoll.cli.operators_compare import DEPLOYMENTS, run_compare, show_runs
 from atoll.cli.options import measured_profile
 from atoll.experiments.here import too_large
 from atoll.experiments.ours import Ours, of_operators
-from atoll.operators.place import HEADROOM
 from atoll.schema.experiment import OperatorRun, OperatorScale
 from atoll.schema.machine import Machine
 from atoll.schema.span import span
@@ -23,15 +23,9 @@ def run_operators(
     found, path = run_compare(
         run.program,
         DEPLOYMENTS,
+        Blocks(scale.measured_s, scale.warmup_s, scale.blocks, output),
         machine=machine,
         measured=measured_profile(machine, None),
-        graph=None,
-        headroom=HEADROOM,
-        most_headroom=MOST_HEADROOM,
-        warmup_s=scale.warmup_s,
-        measured_s=scale.measured_s,
-        blocks=scale.blocks,
-        output=output,
     )
     show_runs(found)
     return of_operators(found, path.name)

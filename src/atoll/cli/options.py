@@ -5,7 +5,10 @@ Kept light for `atoll topo`: it imports no plan and no engine.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +49,25 @@ class Span(click.ParamType[float]):
             return parse_span(str(value))
         except ValueError as fault:
             self.fail(str(fault), param, ctx)
+
+
+def gathered(
+    name: str, record: type, options: Sequence[Callable[..., Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options, which it receives as one argument: a record with a field for
+    each."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            shared = {field.name: given.pop(field.name) for field in fields(record)}
+            command(**{name: record(**shared)}, **given)
+
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped
+
+    return decorated
 
 
 POLICIES = ("auto", *(policy.value for policy in Policy))

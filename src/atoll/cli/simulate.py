@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from atoll.report.bench.text import bench_text
 from atoll.simulate.prepare import prepare
 from atoll.simulate.run import Booted, booted
 from atoll.store.files import write_atomic
-from atoll.store.paths import state_dir
+from atoll.store.paths import new_results
 from atoll.supervise.interrupts import terminate_is_interrupt
 
 # Of the guest's bench. The others are about files, and about intervals of measured times.
@@ -187,7 +186,7 @@ def command(
         with booted(topology, quantum) as guest:
             if argv:
                 return _count(guest, argv, output, timeout_s, as_json=as_json)
-            path = output or _new_path(topology)
+            path = output or new_results(f"simulated-{topology.name}", ".jsonl")
             size = [] if scale_factor is None else ["--sf", str(scale_factor)]
             bench = ["--blocks", str(blocks), *size, *_words(ctx)]
             try:
@@ -240,11 +239,6 @@ def _count(
         if as_json:
             print(text, end="")
     return status
-
-
-def _new_path(topology: Topology) -> Path:
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    return state_dir("results") / f"simulated-{topology.name}-{stamp}.jsonl"
 
 
 def _typed(ctx: click.Context, names: Iterable[str | None]) -> list[click.Option]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from pathlib import Path
 
 from atoll.bench.results import require_new
@@ -26,7 +25,7 @@ from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.schema.workload import WorkloadRuns
 from atoll.store.files import write_atomic
-from atoll.store.paths import state_dir
+from atoll.store.paths import new_results
 from atoll.supervise.interrupts import terminate_is_interrupt
 
 
@@ -67,8 +66,7 @@ def run_workloads(
         print(f"atoll: not varied here: {line}", file=sys.stderr)
     for line in lost:
         print(f"atoll: cannot be judged here: {line}", file=sys.stderr)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    path = output or state_dir("results") / f"{experiment.name}-{stamp}.json"
+    path = output or new_results(experiment.name)
     earlier = resumable(path, machine, settings, scale) if resume else None
     if not resume:
         require_new(path)

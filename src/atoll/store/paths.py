@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 
 from atoll.errors import NotPermitted
@@ -30,6 +31,11 @@ def state_dir(*parts: str) -> Path:
 def state_path(*parts: str) -> Path:
     """As `state_dir`, without making the folder."""
     return _base("XDG_STATE_HOME", ".local/state").joinpath("atoll", *parts)
+
+
+def new_results(name: str, suffix: str = ".json") -> Path:
+    """A file for results that the user gave no name of their own, by the time of now."""
+    return state_dir("results") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}{suffix}"
 
 
 def run_dir(*parts: str) -> Path:

@@ -107,7 +107,7 @@ def test_fig13_is_run_by_its_scale_and_reported(
     file.write_text(found.model_dump_json())
     asked: dict[str, object] = {}
 
-    def measured(sizes: object, cores: object, **more: object) -> object:
+    def measured(sizes: object, cores: object, options: object, **more: object) -> object:
         asked.update(sizes=sizes, cores=cores, **more)
         return found, file
 
