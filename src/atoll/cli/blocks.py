@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from atoll.schema.base import Record
 from atoll.schema.machine import Machine
 from atoll.schema.span import span
 from atoll.schema.text import plural
-from atoll.store.files import write_atomic
+from atoll.store.document import write_document
 from atoll.store.paths import new_results
 
 _COUNT = click.IntRange(min=1)
@@ -92,7 +93,7 @@ def kept(path: Path, options: Blocks, *, a_block: int, before: int = 0) -> Itera
     least_s = (runs + before) * (options.warmup + options.seconds)
     print(f"atoll: {plural(runs, 'run')}, at least {span(least_s)}", file=sys.stderr)
     try:
-        yield lambda found: write_atomic(path, found.model_dump_json(indent=1) + "\n")
+        yield partial(write_document, path)
     finally:
         end = f"results: {path}" if path.exists() else "no block was whole, so none is kept"
         print(f"atoll: {end}", file=sys.stderr)

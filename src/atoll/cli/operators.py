@@ -74,6 +74,7 @@ def plan(
     cores that any placement needs, and what the figures leave open.
     """
     from atoll.operators.place import place
+    from atoll.store.document import write_document
     from atoll.store.files import write_atomic
 
     machine = machine_for(source, profile=profile)
@@ -81,7 +82,7 @@ def plan(
     operators = read_graph(graph)
     placement = place(operators, machine, measured, headroom, deployment)
     if output is not None:
-        write_atomic(output, placement.model_dump_json(indent=1) + "\n")
+        write_document(output, placement)
     if svg is not None:
         from atoll.report.operators.svg import graph_svg
 

@@ -43,7 +43,6 @@ def command(file: str, url: str | None, output: str | None, as_json: bool) -> No
     -o plans a deployment of that size.
     """
     from atoll.engines import registry
-    from atoll.engines.placeable import Attachable
     from atoll.operators.apply import apply
 
     placement = read_placement(file)
@@ -53,12 +52,7 @@ def command(file: str, url: str | None, output: str | None, as_json: bool) -> No
         _answer(placement, output, as_json=as_json)
     elif output is not None:
         raise UsageError(f"-o is for engines that can only be given a size, not {placement.engine}")
-    program = registry.get_placeable(placement.engine)
-    if not isinstance(program, Attachable):
-        raise UsageError(
-            f"{placement.engine} cannot be placed from outside while it runs; "
-            f"see: atoll operators compare {placement.engine}"
-        )
+    program = registry.get_attachable(placement.engine)
     if url is None:
         raise UsageError(f"say with --url where {placement.engine} listens")
     host = LocalHost()

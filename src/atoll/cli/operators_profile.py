@@ -9,7 +9,7 @@ import click
 from atoll.cli.options import FiniteRange
 from atoll.cli.terminal import progress, show, width
 from atoll.errors import UsageError
-from atoll.store.files import write_atomic
+from atoll.store.document import write_document
 
 
 class _NamedRate(click.ParamType[tuple[str, float]]):
@@ -81,6 +81,7 @@ def command(
 
     Figures that are estimated have a '~'. The lines below the table say how each is known.
     """
+    from atoll.engines.registry import why_not_placeable
     from atoll.host.local import LocalHost
     from atoll.operators.place import HEADROOM
     from atoll.operators.profile import read_mix, watch_program
@@ -97,20 +98,10 @@ def command(
     else:
         graph = read_mix(source, files, dict(rates), per_second)
     if output is not None:
-        write_atomic(output, graph.model_dump_json(indent=1) + "\n")
+        write_document(output, graph)
     if as_json:
         print(graph.model_dump_json(indent=1))
         return
     show(graph_table(graph))
     print(graph_text(graph, width()))
-    print(answer_text(graph, HEADROOM, _why_not(graph.engine), width()))
-
-
-def _why_not(engine: str) -> str:
-    """Why the operators of this engine cannot be placed; empty if they can."""
-    from atoll.engines import registry
-    from atoll.engines.facts import facts_of
-
-    if engine not in registry.names() or engine in registry.placeable_names():
-        return ""
-    return facts_of(registry.get(engine)).shared_threads or "its threads are not known"
+    print(answer_text(graph, HEADROOM, why_not_placeable(graph.engine), width()))

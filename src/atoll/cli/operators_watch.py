@@ -15,10 +15,10 @@ from atoll.cli.options import (
     profile_option,
 )
 from atoll.cli.terminal import show, width
-from atoll.errors import CheckFailed, UsageError
+from atoll.errors import CheckFailed
 from atoll.host.local import LocalHost
 from atoll.schema.text import printable
-from atoll.store.files import write_atomic
+from atoll.store.document import write_document
 from atoll.store.operator_files import read_graph, read_placement
 
 
@@ -51,15 +51,12 @@ def command(
     again or were moved. Exit code 0: nothing drifted within the TIME of --for.
     """
     from atoll.engines import registry
-    from atoll.engines.placeable import Attachable
     from atoll.operators.place import place
     from atoll.operators.watch import watch
     from atoll.report.terminal.operators import placement_table, placement_text
 
     placement, graph = read_placement(placement_file), read_graph(graph_file)
-    program = registry.get_placeable(placement.engine)
-    if not isinstance(program, Attachable):
-        raise UsageError(f"{placement.engine} cannot be watched from outside")
+    program = registry.get_attachable(placement.engine)
     machine = machine_for(chiplets=chiplets, profile=profile)
     host = LocalHost()
     with program.attach(host, url) as running:
@@ -87,7 +84,7 @@ def command(
     show(placement_table(offer.placement))
     print(placement_text(offer.placement, width()))
     if output is not None:
-        write_atomic(output, offer.placement.model_dump_json(indent=1) + "\n")
+        write_document(output, offer.placement)
     raise CheckFailed(
         "the operators drifted from the plan; the new one is "
         + (f"in {output}" if output is not None else "above; -o FILE writes it")

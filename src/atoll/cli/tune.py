@@ -33,7 +33,7 @@ from atoll.schema.machine import Machine
 from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.schema.tuning import LeftOut, Tuning
-from atoll.store.files import write_atomic
+from atoll.store.document import write_document
 from atoll.store.paths import state_dir, state_path
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.tune import documents, search
@@ -142,7 +142,7 @@ def _give(
         return
     if output is None:
         state_dir("plans")
-    write_atomic(path, plan(found).model_dump_json(indent=1) + "\n")
+    write_document(path, plan(found))
     if as_json and output is None:
         print(f"atoll: plan: {path}", file=sys.stderr)
     elif found.best and not as_json and not found.needs_plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 from atoll.bench.results import require_new
@@ -23,8 +24,7 @@ from atoll.schema.experiment import Experiment, WorkloadRun, WorkloadScale
 from atoll.schema.machine import Machine
 from atoll.schema.span import span
 from atoll.schema.text import plural
-from atoll.schema.workload import WorkloadRuns
-from atoll.store.files import write_atomic
+from atoll.store.document import write_document
 from atoll.store.paths import new_results
 from atoll.supervise.interrupts import terminate_is_interrupt
 
@@ -76,9 +76,6 @@ def run_workloads(
         print(f"atoll: {_cost(left, settings)}", file=sys.stderr)
     refuse_unwritable(str(path))
 
-    def keep(found: WorkloadRuns) -> None:
-        write_atomic(path, found.model_dump_json(indent=1) + "\n")
-
     try:
         with terminate_is_interrupt(), progress(experiment.name) as say:
             found = measure_workloads(
@@ -89,7 +86,7 @@ def run_workloads(
                 scale=scale,
                 length=Length(scale.blocks, within_s),
                 folder=JournalFolder(),
-                keep=keep,
+                keep=partial(write_document, path),
                 say=say if sys.stderr.isatty() else lambda _: None,
                 earlier=earlier,
             )

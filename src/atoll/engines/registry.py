@@ -15,7 +15,7 @@ from typing import Any
 
 from atoll.engines.api import Engine
 from atoll.engines.facts import EngineFacts, facts_of
-from atoll.engines.placeable import Installable, Placeable
+from atoll.engines.placeable import Attachable, Installable, Placeable
 from atoll.engines.rendered import RenderedEngine
 from atoll.errors import EngineFailed, UsageError
 from atoll.schema.plan import EngineTraits
@@ -80,9 +80,9 @@ def get_placeable(name: str) -> Placeable:
     engine whose operators cannot be placed."""
     if name not in _PLACEABLE:
         known = f"operators can be placed of: {', '.join(_PLACEABLE)}"
-        if name not in names():
+        why = why_not_placeable(name)
+        if not why:
             raise UsageError(f"program {name!r} is not known; {known}")
-        why = facts_of(get(name)).shared_threads or "its threads are not known"
         raise UsageError(f"the operators of {name} cannot be placed: {why}; {known}")
     module, kind = _PLACEABLE[name]
     try:
@@ -93,6 +93,24 @@ def get_placeable(name: str) -> Placeable:
             f"pip install 'atoll[{name}]'"
         ) from None
     return made
+
+
+def get_attachable(name: str) -> Attachable:
+    """As `get_placeable`; also raises UsageError if only its own `start` gives access to it."""
+    program = get_placeable(name)
+    if not isinstance(program, Attachable):
+        raise UsageError(
+            f"a {name} that runs cannot be watched or placed; "
+            f"'atoll operators compare {name}' starts one of its own"
+        )
+    return program
+
+
+def why_not_placeable(name: str) -> str:
+    """Why the operators of an engine cannot be placed; empty if they can, or if it is not known."""
+    if name in _PLACEABLE or name not in names():
+        return ""
+    return facts_of(get(name)).shared_threads or "its threads are not known"
 
 
 def programs() -> dict[str, Installable]:

@@ -21,7 +21,7 @@ from atoll.schema.base import parse
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.masks import SavedMask, SavedMasks
 from atoll.schema.placement import Placement
-from atoll.store.files import write_atomic
+from atoll.store.document import write_document
 from atoll.store.locks import locked
 from atoll.store.paths import state_dir
 
@@ -81,7 +81,7 @@ def _read(host: Host, path: Path) -> SavedMasks:
 
 def _write(path: Path, before: SavedMasks, threads: Iterable[SavedMask]) -> None:
     saved = before.model_copy(update={"threads": tuple(threads)})
-    write_atomic(path, saved.model_dump_json(indent=1) + "\n")
+    write_document(path, saved)
 
 
 def _mask(host: Host, thread: OperatorThread) -> SavedMask | None:

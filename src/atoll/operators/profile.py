@@ -10,7 +10,6 @@ from pathlib import Path
 from atoll.engines import registry
 from atoll.engines.api import ProfiledEngine
 from atoll.engines.calls import graph_in
-from atoll.engines.placeable import Attachable
 from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.operators import sections
@@ -93,12 +92,6 @@ def watch_program(
     host: Host, source: str, url: str, seconds: float, say: Callable[[str], None]
 ) -> OperatorGraph:
     """The graph of a program that somebody else has started. Raises UsageError, EngineFailed."""
-    program = registry.get_placeable(source)
-    if not isinstance(program, Attachable):
-        raise UsageError(
-            f"{source} cannot be watched from outside; "
-            f"'atoll operators compare {source}' starts and profiles it"
-        )
-    with program.attach(host, url) as running:
+    with registry.get_attachable(source).attach(host, url) as running:
         say(f"watching {source} for {seconds:g} s")
         return running.profile(seconds)

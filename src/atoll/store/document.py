@@ -1,4 +1,4 @@
-"""Reads a file of one of Atoll's formats."""
+"""Reads and writes a file of one of Atoll's formats."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from atoll.errors import UsageError
 from atoll.schema.base import Record, parse
+from atoll.store.files import write_atomic
 
 R = TypeVar("R", bound=Record)
 
@@ -19,3 +20,8 @@ def read_document(kind: type[R], path: Path) -> R:
         why = getattr(fault, "strerror", None) or fault
         raise UsageError(f"{path}: cannot be read ({why})") from None
     return parse(kind, text, where=str(path))
+
+
+def write_document(path: str | Path, document: Record) -> None:
+    """Raises as `write_atomic`."""
+    write_atomic(path, document.model_dump_json(indent=1) + "\n")

@@ -27,7 +27,6 @@ class Counts(_Document):
 
     bytes_in: _Count = Field(default=0, alias="read-bytes")
     bytes_out: _Count = Field(default=0, alias="write-bytes")
-    records_in: _Count = Field(default=0, alias="read-records")
     records_out: _Count = Field(default=0, alias="write-records")
     waited_ms: _Count = Field(default=0, alias="accumulated-backpressured-time")  # for its takers
     busy_ms: float = Field(default=0.0, alias="accumulated-busy-time")  # NaN: the vertex cannot say
