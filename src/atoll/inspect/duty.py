@@ -21,6 +21,7 @@ from atoll.host.procfs import parse_stat
 from atoll.inspect.processes import GONE
 from atoll.inspect.tasks import Thread
 from atoll.schema.operator_graph import Activity, Known, Overlap, Source
+from atoll.schema.text import plural
 from atoll.stats.tails import percentile
 
 WINDOW_S = 0.1
@@ -42,7 +43,7 @@ class Watched:
     seconds: float
     activity: Mapping[str, Activity]  # by operator, without those that never had a living thread
     overlaps: tuple[Overlap, ...]
-    ended: tuple[Thread, ...]  # threads that ended meanwhile; what they last did is lost
+    notes: tuple[str, ...]  # what the figures leave out
 
 
 def look(host: Host, threads: Iterable[Thread]) -> Moment:
@@ -130,9 +131,9 @@ def watched(
         for giver, taker in edges
         if giver in busy and taker in busy
     )
-    return Watched(
-        seconds, activity, tuple(overlaps), tuple(sorted(seen - moments[-1].cpu_s.keys()))
-    )
+    ended = len(seen - moments[-1].cpu_s.keys())
+    notes = (f"{plural(ended, 'thread')} ended meanwhile; what they did last is not counted",)
+    return Watched(seconds, activity, tuple(overlaps), notes if ended else ())
 
 
 def _used_s(threads: Iterable[Thread], first: Moment, last: Moment) -> float:

@@ -108,12 +108,8 @@ def verdict(found: OperatorRuns) -> str:
     return f"{size} is not as good as an operator per core: {result.cause}"
 
 
-def cautions(found: OperatorRuns) -> list[str]:
+def cautions(found: OperatorRuns) -> Iterator[str]:
     """What a reader must know before trusting a figure."""
-    return list(_cautions(found))
-
-
-def _cautions(found: OperatorRuns) -> Iterator[str]:
     runs = [run for one in found.rounds for run in one.runs]
     if found.emulated:
         yield "the CPU is emulated, so times mean nothing"

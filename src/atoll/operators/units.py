@@ -12,10 +12,10 @@ from itertools import product
 from typing import NamedTuple
 
 from atoll.errors import UsageError
+from atoll.inspect.duty import BUSY
 from atoll.schema.operator_graph import Activity, GraphOperator, Known, OperatorGraph
 from atoll.schema.text import first_of
 
-BUSY = 0.05  # of a window; a neighbour below it does not disturb
 MOST_OVERLAP = 0.1  # of the windows, in which both may be busy
 SCALE = 10**9  # duties as integers, whose sums do not depend on their order
 

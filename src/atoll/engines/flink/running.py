@@ -93,7 +93,7 @@ class FlinkJob:
             operators=operators(job, self.kinds, seen.activity),
             edges=between,
             overlaps=seen.overlaps,
-            notes=_notes(job, stretches, found, rest_s),
+            notes=(*seen.notes, *_notes(job, stretches, found, rest_s)),
         )
 
     def measure(self, seconds: float) -> Throughput:

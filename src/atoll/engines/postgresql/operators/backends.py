@@ -202,7 +202,7 @@ class Backends:
                 )
                 for name in sorted(of)
             ),
-            notes=(_NO_EDGES, *([_BEHIND] if self.falls_behind else ())),
+            notes=(*found.notes, _NO_EDGES, *([_BEHIND] if self.falls_behind else ())),
         )
 
     def measure(self, seconds: float) -> Throughput:
