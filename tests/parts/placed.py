@@ -11,7 +11,7 @@ import numpy as np
 from atoll.engines.binding import bind
 from atoll.engines.placeable import OperatorThread, Throughput
 from atoll.host.api import Host
-from atoll.schema.cpulist import format_cpulist
+from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.operator_graph import Activity, GraphOperator, Known, OperatorGraph, Source
 from atoll.schema.placement import PlacedCore, PlacedNode, PlacedUnit, Placement
 from tests.parts.proc import Proc, stat
@@ -83,10 +83,10 @@ class ProgramHost(Proc):
         if tid not in self.asleep:
             self.files[f"/proc/{PID}/task/{tid}/stat"] = stat(tid, 1, cpu=min(cpus))
 
-    def begin_thread(self, tid: int, operator: str) -> None:
+    def begin_thread(self, tid: int, operator: str, cpus: str = "0-7") -> None:
         self.operators[tid] = operator
-        self.add_thread(PID, tid, "0-7")
-        self.masks[tid] = frozenset(range(8))
+        self.add_thread(PID, tid, cpus)
+        self.masks[tid] = frozenset(parse_cpulist(cpus))
 
     def end_thread(self, tid: int) -> None:
         del self.operators[tid]

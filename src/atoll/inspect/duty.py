@@ -20,12 +20,11 @@ from atoll.host.api import Host
 from atoll.host.procfs import parse_stat
 from atoll.inspect.processes import GONE
 from atoll.inspect.tasks import Thread
-from atoll.schema.operator_graph import Activity, Known, Overlap, Source
+from atoll.schema.operator_graph import BUSY, Activity, Known, Overlap, Source
 from atoll.schema.text import plural
 from atoll.stats.tails import percentile
 
 WINDOW_S = 0.1
-BUSY = 0.05  # of a window; what is busy for less counts as idle
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ nowhere in particular before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from atoll.engines.binding import bind
@@ -39,8 +39,11 @@ def apply(host: Host, running: Running, placement: Placement) -> Verified:
         now: dict[tuple[int, int], SavedMask] = {}
 
         def save(threads: Sequence[OperatorThread]) -> None:
+            born_with = _inherited(host, (now | kept).values())
             for one in filter(None, (_mask(host, thread) for thread in threads)):
-                now.setdefault((one.tid, one.start_ticks), one)
+                key = (one.tid, one.start_ticks)
+                cpus = born_with.get((one.pid, one.cpus), one.cpus)
+                now.setdefault(key, one if key in kept else one.model_copy(update={"cpus": cpus}))
             _write(path, before, (now | kept).values())
 
         try:
@@ -97,6 +100,16 @@ def _mask(host: Host, thread: OperatorThread) -> SavedMask | None:
         start_ticks=stat.start_ticks,
         cpus=format_cpulist(cpus),
     )
+
+
+def _inherited(host: Host, bound: Iterable[SavedMask]) -> dict[tuple[int, str], str]:
+    """By process, and mask that its threads have from Atoll: the mask that they had before. A
+    thread that one of them starts is born with the former; undone, it has the latter."""
+    found = {}
+    for one in bound:
+        with suppress(*GONE):
+            found[one.pid, format_cpulist(host.affinity(one.tid))] = one.cpus
+    return found
 
 
 def _restore(host: Host, masks: Iterable[SavedMask]) -> int:

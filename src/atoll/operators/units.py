@@ -12,8 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from atoll.errors import UsageError
-from atoll.inspect.duty import BUSY
-from atoll.schema.operator_graph import Activity, GraphOperator, Known, OperatorGraph
+from atoll.schema.operator_graph import BUSY, Activity, GraphOperator, Known, OperatorGraph
 from atoll.schema.text import first_of
 
 MOST_OVERLAP = 0.1  # of the windows, in which both may be busy

@@ -16,6 +16,8 @@ from pydantic import Field, model_validator
 from atoll.schema.base import Record
 from atoll.schema.operators import Kind
 
+BUSY = 0.05  # of a window; an operator that is busy for less counts as idle
+
 
 class Source(StrEnum):
     MEASURED = "measured"

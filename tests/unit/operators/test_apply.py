@@ -71,6 +71,22 @@ def test_a_thread_born_during_apply_is_saved_before_it_is_bound(born_at_look: in
     assert host.masks[PID + 9] == EVERYWHERE
 
 
+def test_a_thread_born_of_a_bound_one_gets_the_mask_that_its_parent_had() -> None:
+    host = ProgramHost(["a", "b"])
+    host.set_affinity(PID + 2, frozenset({4, 5}))
+    apply(host, Program(host), placement({"a": 2, "b": 3}))
+    host.begin_thread(PID + 9, "b", "3")
+    apply(host, Program(host), placement({"a": 2, "b": 6}))
+    assert host.masks[PID + 9] == {6}
+    host.barred = {PID + 9}
+    with fails(NotPermitted, tid=PID + 9, operators="b", cpu=7):
+        apply(host, Program(host), placement({"a": 7, "b": 7}))
+    assert [host.masks[PID + k] for k in (1, 2, 9)] == [{2}, {6}, {6}]
+    host.barred = set()
+    assert undo(host) == (3, 0)
+    assert host.masks[PID + 9] == host.masks[PID + 2] == {4, 5}
+
+
 def test_if_one_thread_cannot_be_bound_all_have_their_old_masks() -> None:
     host = ProgramHost(["a", "b"])
     program = Program(host)
