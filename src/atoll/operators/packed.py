@@ -5,6 +5,7 @@ In this order: a placement is possible, has few cores, few nodes, and few bytes 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from math import ceil, inf
 from typing import NamedTuple
@@ -27,6 +28,7 @@ _ROUND = SCALE // 100_000  # rounded duties must not cost a core
 
 class _Cores(NamedTuple):
     units: list[Unit]
+    traffic: Traffic  # between the units
     of: list[list[int]]  # of each core its units
     fewest: int  # with fewer cores it cannot be done
 
@@ -50,7 +52,11 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     about = "" if cores.fewest == len(cores.of) else "about "
     _require_cores(len(cores.of), about, room, headroom)
     _require_fixed(needs, room)
-    traffic = _between_cores(operators, cores)
+    core_of = [0] * len(cores.units)
+    for at, core in enumerate(cores.of):
+        for unit in core:
+            core_of[unit] = at
+    traffic = _between_cores(cores, core_of)
     mapped = map_cores(
         needs,
         [node.room for node in room.nodes],
@@ -77,7 +83,7 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
                 f"what operators use again and again on node {node.os_index}, {gib(int(size))}, is "
                 "more than its L3"
             )
-    units = _placed(operators, cores, cpus, headroom)
+    units = _placed(operators, cores, core_of, cpus, headroom)
     return Packed(units, _bound(operators, cores, room, headroom, mapped.holds), warnings)
 
 
@@ -89,8 +95,8 @@ def _fewest_cores(operators: Operators, capacity: int, room: Place) -> _Cores:
     a bound for single operators is one."""
     whole = operators.units(operators.chains(capacity), capacity)
     best = _pack(operators, whole, capacity, room)
-    alone, items = _items(whole, capacity)
-    if len(best.of) == len(alone) - (-sum(item.size for item in items) // capacity):
+    alone, rest = _apart(whole, capacity)
+    if len(best.of) == len(alone) - (-sum(whole[at].size for at in rest) // capacity):
         return best._replace(fewest=len(best.of))
     single = operators.units([[one] for one in range(len(operators.all))], capacity)
     if len(whole) == len(single):
@@ -101,28 +107,31 @@ def _fewest_cores(operators: Operators, capacity: int, room: Place) -> _Cores:
     return _joined(operators, cut, capacity)
 
 
-def _items(units: Sequence[Unit], capacity: int) -> tuple[list[int], list[Item]]:
-    """The units that must be alone on a core; the others, in their order, for packing."""
-    alone = [at for at, unit in enumerate(units) if unit.size > capacity]
-    return alone, [Item(unit.size, unit.node) for unit in units if unit.size <= capacity]
+def _apart(units: Sequence[Unit], capacity: int) -> tuple[list[int], list[int]]:
+    """The units that must be alone on a core; the others."""
+    apart: tuple[list[int], list[int]] = ([], [])
+    for at, unit in enumerate(units):
+        apart[unit.size <= capacity].append(at)
+    return apart
 
 
 def _pack(operators: Operators, units: list[Unit], capacity: int, room: Place) -> _Cores:
-    alone, items = _items(units, capacity)
-    rest = sorted({*range(len(units))} - {*alone})
+    alone, rest = _apart(units, capacity)
     cores_of = {node.os_index: node.cores for node in room.nodes}
     for at in alone:
         if (node := units[at].node) is not None:
             cores_of[node] -= 1
     position = {unit: at for at, unit in enumerate(rest)}
     near: list[list[tuple[float, int]]] = [[] for _ in rest]
-    for (a, b), carried in operators.traffic(units).items():
+    traffic = operators.traffic(units)
+    for (a, b), carried in traffic.items():
         if a in position and b in position:
             near[position[a]].append((-carried, position[b]))
             near[position[b]].append((-carried, position[a]))
+    items = [Item(units[at].size, units[at].node) for at in rest]
     found = pack(items, capacity, cores_of, [[other for _, other in sorted(one)] for one in near])
     cores = [[at] for at in alone] + [[rest[at] for at in core] for core in found.cores]
-    return _Cores(units, cores, len(alone) + found.fewest)
+    return _Cores(units, traffic, cores, len(alone) + found.fewest)
 
 
 def _joined(operators: Operators, cores: _Cores, capacity: int) -> _Cores:
@@ -143,7 +152,7 @@ def _joined(operators: Operators, cores: _Cores, capacity: int) -> _Cores:
     of: list[list[int]] = [[] for _ in cores.of]
     for at, unit in enumerate(units):
         of[core_of[unit.operators[0], unit.replica]].append(at)
-    return _Cores(units, of, cores.fewest)
+    return _Cores(units, operators.traffic(units), of, cores.fewest)
 
 
 def _require_nodes(operators: Operators, room: Place) -> None:
@@ -157,10 +166,9 @@ def _require_nodes(operators: Operators, room: Place) -> None:
 
 def _least_cores(operators: Operators, capacity: int) -> int:
     """By the sum of the duties; before operators are divided into very many replicas."""
-    sizes = map(operators.size, range(len(operators.all)))
     total = sum(
         size if one.parallel else min(size, capacity)
-        for one, size in zip(operators.all, sizes, strict=True)
+        for one, size in zip(operators.all, operators.sizes, strict=True)
     )
     return -(-total // capacity)
 
@@ -168,7 +176,7 @@ def _least_cores(operators: Operators, capacity: int) -> int:
 def _fewest_if_uneven(operators: Operators, units: Sequence[Unit], capacity: int) -> int:
     """A bound that holds however the replicas of an operator share its input."""
     whole = [one for unit in units if unit.replicas == 1 for one in unit.operators]
-    items = [Item(min(operators.size(one), capacity), operators.all[one].node) for one in whole]
+    items = [Item(min(operators.sizes[one], capacity), operators.all[one].node) for one in whole]
     return max(_least_cores(operators, capacity), fewest(items, capacity))
 
 
@@ -202,13 +210,12 @@ def _load(units: Sequence[Unit], room: Place) -> Load:
     )
 
 
-def _between_cores(operators: Operators, cores: _Cores) -> Traffic:
-    core_of = {unit: at for at, core in enumerate(cores.of) for unit in core}
-    found: dict[tuple[int, int], float] = {}
-    for (a, b), carried in operators.traffic(cores.units).items():
-        one, other = sorted((core_of[a], core_of[b]))
+def _between_cores(cores: _Cores, core_of: Sequence[int]) -> Traffic:
+    found: defaultdict[tuple[int, int], float] = defaultdict(float)
+    for (a, b), carried in cores.traffic.items():
+        one, other = core_of[a], core_of[b]
         if one != other:
-            found[one, other] = found.get((one, other), 0) + carried
+            found[(one, other) if one < other else (other, one)] += carried
     return found
 
 
@@ -246,11 +253,14 @@ def _give_cpus(
 
 
 def _placed(
-    operators: Operators, cores: _Cores, cpus: Sequence[int], headroom: float
+    operators: Operators,
+    cores: _Cores,
+    core_of: Sequence[int],
+    cpus: Sequence[int],
+    headroom: float,
 ) -> list[PlacedUnit]:
-    core_of = {unit: at for at, core in enumerate(cores.of) for unit in core}
     dearest: dict[int, tuple[float, str]] = {}
-    for (a, b), carried in operators.traffic(cores.units).items():
+    for (a, b), carried in cores.traffic.items():
         if core_of[a] == core_of[b]:
             for one, other in ((a, b), (b, a)):
                 name = operators.all[cores.units[other].operators[0]].id

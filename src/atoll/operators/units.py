@@ -7,8 +7,8 @@ scheduling unit. The paper does not say when they can be; the rules here are Ato
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import NamedTuple
 
 from atoll.errors import UsageError
@@ -33,12 +33,6 @@ class Unit(NamedTuple):
     node: int | None  # on whose cores it must be
 
 
-class Flow(NamedTuple):
-    giver: int
-    taker: int
-    bytes_per_s: float
-
-
 class Operators:
     """The operators of a graph in an order that depends neither on their order in the file nor, but
     for operators that look alike in every way, on their names.
@@ -54,24 +48,27 @@ class Operators:
         ]
         _refuse_cycles(graph.operators, flows)
         looks = _looks(graph.operators, flows)
-        order = sorted(at.values(), key=lambda one: (looks[one], graph.operators[one].id))
-        rank = {old: new for new, old in enumerate(order)}
+        ids = (one.id for one in graph.operators)
+        order = [old for _, _, old in sorted(zip(looks, ids, at.values(), strict=True))]
+        rank = [0] * len(order)
+        for new, old in enumerate(order):
+            rank[old] = new
         self.all: tuple[GraphOperator, ...] = tuple(graph.operators[old] for old in order)
-        self.flows = sorted(
-            (Flow(rank[giver], rank[taker], carried) for giver, taker, carried in flows),
-            key=lambda one: (one.giver, one.taker),
-        )
+        # Giver, taker, bytes/s.
+        self.flows = sorted((rank[giver], rank[taker], carried) for giver, taker, carried in flows)
         self.overlaps = {
             (rank[at[one.giver]], rank[at[one.taker]]): one.share for one in graph.overlaps
         }
+        # Of each, a duty as an integer; 0 where it is not known.
+        self.sizes = [
+            max(1, round(one.activity.duty.value * SCALE)) if one.activity else 0
+            for one in self.all
+        ]
 
     def activity(self, one: int) -> Activity:
         found = self.all[one].activity
         assert found is not None  # `require_activity` was called
         return found
-
-    def size(self, one: int) -> int:
-        return max(1, round(self.activity(one).duty.value * SCALE))
 
     def require_activity(self) -> None:
         """Raises UsageError."""
@@ -91,15 +88,18 @@ class Operators:
         chain is in the order of the data. Takes n log n.
         """
         takers, givers = [0] * len(self.all), [0] * len(self.all)
-        for flow in self.flows:
-            takers[flow.giver] += 1
-            givers[flow.taker] += 1
+        for giver, taker, _ in self.flows:
+            takers[giver] += 1
+            givers[taker] += 1
+        joinable = [
+            (giver, taker, carried)
+            for giver, taker, carried in self.flows
+            if takers[giver] == givers[taker] == 1 and self._take_turns(giver, taker)
+        ]
         chain_of = [[one] for one in range(len(self.all))]
-        size = [self.size(one) for one in range(len(self.all))]  # of a chain, at its first operator
-        for flow in sorted(self.flows, key=lambda one: -one.bytes_per_s):
-            giver, taker = flow.giver, flow.taker
-            alone = takers[giver] == 1 and givers[taker] == 1
-            if not (alone and may(giver, taker) and self._take_turns(giver, taker)):
+        size = list(self.sizes)  # of a chain, at its first operator
+        for giver, taker, _ in sorted(joinable, key=lambda flow: -flow[2]):
+            if not may(giver, taker):
                 continue
             before, after = chain_of[giver], chain_of[taker]
             nodes = {self.all[one].node for one in (*before, *after)} - {None}
@@ -134,21 +134,21 @@ class Operators:
         """
         found = []
         for chain in chains:
-            size = sum(map(self.size, chain))
+            size = sum([self.sizes[one] for one in chain])
             parallel = self.all[chain[0]].parallel and len(chain) == 1
             replicas = -(-size // capacity) if parallel else 1
             known = [self.activity(one) for one in chain]
-            nodes = (self.all[one].node for one in chain)
+            nodes = {self.all[one].node for one in chain} - {None}
             first = Unit(
                 operators=tuple(chain),
                 size=-(-size // replicas),
                 replica=0,
                 replicas=replicas,
-                duty=sum(one.duty.value for one in known) / replicas,
+                duty=sum([one.duty.value for one in known]) / replicas,
                 peak=_of_all(max, [one.peak for one in known], replicas),
                 memory_gbs=_of_all(sum, [one.memory_gbs for one in known], replicas),
-                cache_bytes=sum(one.cache_bytes or 0 for one in known) / replicas,
-                node=next((node for node in nodes if node is not None), None),
+                cache_bytes=sum([one.cache_bytes or 0 for one in known]) / replicas,
+                node=nodes.pop() if nodes else None,
             )
             found.append(first)
             found += [first._replace(replica=one) for one in range(1, replicas)]
@@ -160,14 +160,14 @@ class Operators:
         for at, unit in enumerate(units):
             for one in unit.operators:
                 units_of[one].append(at)
-        found: dict[tuple[int, int], float] = {}
-        for flow in self.flows:
-            givers, takers = units_of[flow.giver], units_of[flow.taker]
-            each = flow.bytes_per_s / (len(givers) * len(takers))
-            for giver, taker in product(givers, takers):
-                if giver != taker and each:
-                    pair = (min(giver, taker), max(giver, taker))
-                    found[pair] = found.get(pair, 0) + each
+        found: defaultdict[tuple[int, int], float] = defaultdict(float)
+        for one, other, carried in self.flows:
+            givers, takers = units_of[one], units_of[other]
+            each = carried / (len(givers) * len(takers))
+            for giver in givers if each else ():
+                for taker in takers:
+                    if giver != taker:
+                        found[(giver, taker) if giver < taker else (taker, giver)] += each
         return found
 
 
@@ -185,12 +185,15 @@ def _looks(
     """A number for how each operator and its neighbourhood look (Weisfeiler and Leman's
     refinement, three rounds)."""
     found = [hash(_figures(one)) for one in operators]
+    around: list[list[tuple[int, float, int]]] = [[] for _ in operators]
+    for giver, taker, carried in flows:
+        around[giver].append((0, carried, taker))
+        around[taker].append((1, carried, giver))
     for _ in range(3):
-        around: list[list[tuple[int, float, int]]] = [[] for _ in operators]
-        for giver, taker, carried in flows:
-            around[giver].append((0, carried, found[taker]))
-            around[taker].append((1, carried, found[giver]))
-        found = [hash((own, *sorted(near))) for own, near in zip(found, around, strict=True)]
+        found = [
+            hash((own, *sorted([(way, carried, found[other]) for way, carried, other in near])))
+            for own, near in zip(found, around, strict=True)
+        ]
     return found
 
 
