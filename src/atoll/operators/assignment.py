@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
+from operator import mul, sub
 
 from atoll.operators.nodes import Load, Room
 
@@ -90,24 +91,19 @@ def _cores_moved(
     used = sorted(set(placed))
     if len(used) == 1:
         return placed
-    # What a core costs in each place, as long as the others stay where they are.
-    price: list[dict[int, float]] = []
-    for links in near:
-        inside = dict.fromkeys(used, 0.0)
+    carries = [[0.0] * len(rooms) for _ in loads]  # what each core exchanges with each place
+    for one, links in enumerate(near):
         for other, carried in links.items():
-            inside[placed[other]] += carried
-        price.append(
-            {
-                place: sum(carried * distances[place][at] for at, carried in inside.items())
-                for place in used
-            }
-        )
+            carries[one][placed[other]] += carried
+    farther = [[list(map(sub, a, b)) for b in distances] for a in distances]
+    inside_of: dict[int, list[Load]] = {place: [] for place in used}
+    for load, place in zip(loads, placed, strict=True):
+        inside_of[place].append(load)
     taken = {
         place: Load(
-            sum(load.memory_gbs for load, at in zip(loads, placed, strict=True) if at == place),
-            sum(load.cache_bytes for load, at in zip(loads, placed, strict=True) if at == place),
+            sum(load.memory_gbs for load in inside), sum(load.cache_bytes for load in inside)
         )
-        for place in used
+        for place, inside in inside_of.items()
     }
 
     def after(out: int, new: int) -> Load | None:
@@ -132,9 +128,8 @@ def _cores_moved(
             left -= 1
             if left <= 0:
                 break
-            gain = price[a][here] + price[b][there] - price[a][there] - price[b][here]
-            own = distances[here][here] + distances[there][there]
-            gain -= near[a].get(b, 0.0) * (2 * distances[here][there] - own)
+            gain = sum(map(mul, map(sub, carries[a], carries[b]), farther[here][there]))
+            gain -= near[a].get(b, 0.0) * (farther[here][there][there] - farther[here][there][here])
             if gain <= least:
                 continue
             in_here, in_there = after(a, b), after(b, a)
@@ -144,8 +139,7 @@ def _cores_moved(
             for one, old, new in ((a, here, there), (b, there, here)):
                 placed[one] = new
                 for other, carried in near[one].items():
-                    for place in used:
-                        change = distances[place][new] - distances[place][old]
-                        price[other][place] += carried * change
+                    carries[other][old] -= carried
+                    carries[other][new] += carried
             gains = True
     return placed

@@ -149,6 +149,6 @@ def _crossing(graph: OperatorGraph, units: Sequence[PlacedUnit], room: Place) ->
     for edge in known:
         assert edge.bytes_per_s is not None
         givers, takers = nodes[edge.giver], nodes[edge.taker]
-        apart = sum(giver != taker for giver in givers for taker in takers)
-        total += edge.bytes_per_s.value * apart / (len(givers) * len(takers))
+        together = sum(map(takers.count, givers)) / (len(givers) * len(takers))
+        total += edge.bytes_per_s.value * (1 - together)
     return total

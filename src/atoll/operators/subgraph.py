@@ -5,8 +5,9 @@ of query-plan-deployment-poster. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop
 from itertools import combinations
-from math import comb
+from math import comb, fsum
 from typing import NamedTuple
 
 MOST_SUBSETS = 200_000  # up to this many, all are tried
@@ -40,15 +41,14 @@ def densest(
     ranked = []
     for chosen in combinations(others, free):
         places = tuple(sorted((*needed, *chosen)))
-        weight = 0.0
-        for at, place in enumerate(places):
-            row = weights[place]
-            for other in places[at + 1 :]:
-                weight += row[other]
-        ranked.append((-weight, -sum(merit[one] for one in places), places))
-    ranked.sort()
-    for weight, _, places in ranked:
-        yield Subset(places, -weight, -ranked[0][0])
+        # Exact sums: of the same links in another order they are the same.
+        weight = fsum([weights[a][b] for a, b in combinations(places, 2)])
+        ranked.append((-weight, -fsum([merit[one] for one in places]), places))
+    heapify(ranked)
+    most = -ranked[0][0]
+    while ranked:
+        weight, _, places = heappop(ranked)
+        yield Subset(places, -weight, most)
 
 
 def _peeled(weights: Weights, size: int, needed: frozenset[int], merit: Sequence[float]) -> Subset:
