@@ -122,14 +122,14 @@ def _pack(operators: Operators, units: list[Unit], capacity: int, room: Place) -
         if (node := units[at].node) is not None:
             cores_of[node] -= 1
     position = {unit: at for at, unit in enumerate(rest)}
-    near: list[list[tuple[float, int]]] = [[] for _ in rest]
+    near: list[list[int]] = [[] for _ in rest]
     traffic = operators.traffic(units)
-    for (a, b), carried in traffic.items():
+    for a, b in sorted(traffic, key=lambda pair: (-traffic[pair], pair)):
         if a in position and b in position:
-            near[position[a]].append((-carried, position[b]))
-            near[position[b]].append((-carried, position[a]))
+            near[position[a]].append(position[b])
+            near[position[b]].append(position[a])
     items = [Item(units[at].size, units[at].node) for at in rest]
-    found = pack(items, capacity, cores_of, [[other for _, other in sorted(one)] for one in near])
+    found = pack(items, capacity, cores_of, near)
     cores = [[at] for at in alone] + [[rest[at] for at in core] for core in found.cores]
     return _Cores(units, traffic, cores, len(alone) + found.fewest)
 

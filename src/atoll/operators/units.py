@@ -19,6 +19,9 @@ MOST_OVERLAP = 0.1  # of the windows, in which both may be busy
 SCALE = 10**9  # duties as integers, whose sums do not depend on their order
 
 
+_Link = tuple[int, float, int]  # 0: gives, 1: takes; bytes/s; the other operator
+
+
 class Unit(NamedTuple):
     """What is placed on one core. `size` is the part of the core that it needs, times SCALE."""
 
@@ -46,8 +49,12 @@ class Operators:
             (at[edge.giver], at[edge.taker], edge.bytes_per_s.value if edge.bytes_per_s else 0.0)
             for edge in graph.edges
         ]
-        _refuse_cycles(graph.operators, flows)
-        looks = _looks(graph.operators, flows)
+        links: list[list[_Link]] = [[] for _ in graph.operators]
+        for giver, taker, carried in flows:
+            links[giver].append((0, carried, taker))
+            links[taker].append((1, carried, giver))
+        _refuse_cycles(graph.operators, links)
+        looks = _looks(graph.operators, links)
         ids = (one.id for one in graph.operators)
         order = [old for _, _, old in sorted(zip(looks, ids, at.values(), strict=True))]
         rank = [0] * len(order)
@@ -156,10 +163,10 @@ class Operators:
 
     def traffic(self, units: Sequence[Unit]) -> dict[tuple[int, int], float]:
         """Bytes/s between two units, the lower number first. Replicas share evenly."""
-        units_of: list[list[int]] = [[] for _ in self.all]
+        units_of = [range(0)] * len(self.all)
         for at, unit in enumerate(units):
-            for one in unit.operators:
-                units_of[one].append(at)
+            for one in unit.operators if unit.replica == 0 else ():  # the others follow it
+                units_of[one] = range(at, at + unit.replicas)
         found: defaultdict[tuple[int, int], float] = defaultdict(float)
         for one, other, carried in self.flows:
             givers, takers = units_of[one], units_of[other]
@@ -179,20 +186,14 @@ def _of_all(
     return combine(known) / replicas if known else None
 
 
-def _looks(
-    operators: Sequence[GraphOperator], flows: Sequence[tuple[int, int, float]]
-) -> list[int]:
+def _looks(operators: Sequence[GraphOperator], links: Sequence[Sequence[_Link]]) -> list[int]:
     """A number for how each operator and its neighbourhood look (Weisfeiler and Leman's
     refinement, three rounds)."""
     found = [hash(_figures(one)) for one in operators]
-    around: list[list[tuple[int, float, int]]] = [[] for _ in operators]
-    for giver, taker, carried in flows:
-        around[giver].append((0, carried, taker))
-        around[taker].append((1, carried, giver))
     for _ in range(3):
         found = [
             hash((own, *sorted([(way, carried, found[other]) for way, carried, other in near])))
-            for own, near in zip(found, around, strict=True)
+            for own, near in zip(found, links, strict=True)
         ]
     return found
 
@@ -212,24 +213,23 @@ def _figures(one: GraphOperator) -> tuple[float, ...]:
 
 
 def _refuse_cycles(
-    operators: Sequence[GraphOperator], flows: Sequence[tuple[int, int, float]]
+    operators: Sequence[GraphOperator], links: Sequence[Sequence[_Link]]
 ) -> None:
-    takers: list[list[int]] = [[] for _ in operators]
-    waits = [0] * len(operators)
-    for giver, taker, _ in flows:
-        takers[giver].append(taker)
-        waits[taker] += 1
+    waits = [sum([way for way, _, _ in near]) for near in links]
     ready = [one for one, count in enumerate(waits) if not count]
     while ready:
-        for taker in takers[ready.pop()]:
-            waits[taker] -= 1
-            if not waits[taker]:
-                ready.append(taker)
+        for way, _, taker in links[ready.pop()]:
+            if way == 0:
+                waits[taker] -= 1
+                if not waits[taker]:
+                    ready.append(taker)
     left = {one for one, count in enumerate(waits) if count}
     if not left:
         return
     # Every operator that is left has a giver that is left, so going back ends in a circle.
-    giver_of = {taker: giver for giver, taker, _ in flows if giver in left and taker in left}
+    giver_of = {
+        one: other for one in left for way, _, other in links[one] if way == 1 and other in left
+    }
     path = [min(left)]
     while path[-1] not in path[:-1]:
         path.append(giver_of[path[-1]])
