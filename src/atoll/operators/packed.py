@@ -75,9 +75,15 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
             f"least {share} of the best one's bandwidth"
         )
     cpus = [0] * len(cores.of)
-    for at, node in enumerate(room.nodes):
-        inside = [core for core, place in enumerate(mapped.places) if place == at]
-        if inside and not _give_cpus(cpus, inside, node, needs, traffic):
+    inside_of: list[list[int]] = [[] for _ in room.nodes]
+    for core, place in enumerate(mapped.places):
+        inside_of[place].append(core)
+    traffic_of: list[dict[tuple[int, int], float]] = [{} for _ in room.nodes]
+    for (a, b), carried in traffic.items():
+        if mapped.places[a] == mapped.places[b]:
+            traffic_of[mapped.places[a]][a, b] = carried
+    for node, inside, near in zip(room.nodes, inside_of, traffic_of, strict=True):
+        if inside and not _give_cpus(cpus, inside, node, needs, near):
             size = sum(needs[core].cache_bytes for core in inside)
             warnings.append(
                 f"what operators use again and again on node {node.os_index}, {gib(int(size))}, is "
@@ -228,11 +234,7 @@ def _give_cpus(
     """Sets the CPUs of these cores: the fewest chiplets whose L3s hold what the cores use again and
     again. False: no chiplets do."""
     rank = {core: at for at, core in enumerate(inside)}
-    between = {
-        (rank[a], rank[b]): carried
-        for (a, b), carried in traffic.items()
-        if a in rank and b in rank
-    }
+    between = {(rank[a], rank[b]): carried for (a, b), carried in traffic.items()}
     chiplets = range(len(node.chiplets))
     apart = [[float(a != b) for b in chiplets] for a in chiplets]
     mapped = map_cores(

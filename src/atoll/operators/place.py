@@ -44,10 +44,10 @@ def place(
     room = place_of(machine, profile)
     if deployment == "packed":
         units, bound, warnings = packed(operators, room, headroom)
-        return _whole(graph, room, deployment, units, headroom, bound, warnings)
+        return _whole(graph, operators, room, deployment, units, headroom, bound, warnings)
     if deployment == "os":
-        return _whole(graph, room, deployment, [])
-    return _whole(graph, room, deployment, _one_each(graph, room))
+        return _whole(graph, operators, room, deployment, [])
+    return _whole(graph, operators, room, deployment, _one_each(graph, room))
 
 
 def _one_each(graph: OperatorGraph, room: Place) -> list[PlacedUnit]:
@@ -88,6 +88,7 @@ def _value(known: Known | None) -> float | None:
 
 def _whole(
     graph: OperatorGraph,
+    operators: Operators,
     room: Place,
     deployment: Deployment,
     units: Sequence[PlacedUnit],
@@ -119,6 +120,7 @@ def _whole(
         for node in room.nodes
         if (here := [core for core in cores if core.node == node.os_index])
     ]
+    knows = any(edge.bytes_per_s is not None for edge in graph.edges)
     return Placement(
         engine=graph.engine,
         deployment=deployment,
@@ -127,7 +129,7 @@ def _whole(
         cores=tuple(cores),
         nodes=tuple(nodes),
         bound=bound,
-        crossing_bytes_per_s=_crossing(graph, units, room) if units else None,
+        crossing_bytes_per_s=_crossing(operators, units, room) if units and knows else None,
         warnings=tuple(warnings),
     )
 
@@ -137,18 +139,16 @@ def _sum(figures: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _crossing(graph: OperatorGraph, units: Sequence[PlacedUnit], room: Place) -> float | None:
-    nodes: dict[str, list[int]] = {}  # of each replica of an operator
+def _crossing(operators: Operators, units: Sequence[PlacedUnit], room: Place) -> float:
+    """Bytes/s between nodes."""
+    at = {one.id: place for place, one in enumerate(operators.all)}
+    nodes: list[list[int]] = [[] for _ in at]  # of each replica of an operator
     for unit in units:
         for one in unit.operators:
-            nodes.setdefault(one, []).append(room.cpus[unit.cpu].node)
-    known = [edge for edge in graph.edges if edge.bytes_per_s is not None]
-    if not known:
-        return None
+            nodes[at[one]].append(room.cpus[unit.cpu].node)
     total = 0.0
-    for edge in known:
-        assert edge.bytes_per_s is not None
-        givers, takers = nodes[edge.giver], nodes[edge.taker]
+    for giver, taker, carried in operators.flows:
+        givers, takers = nodes[giver], nodes[taker]
         together = sum(map(takers.count, givers)) / (len(givers) * len(takers))
-        total += edge.bytes_per_s.value * (1 - together)
+        total += carried * (1 - together)
     return total
