@@ -19,7 +19,7 @@ MOST_OVERLAP = 0.1  # of the windows, in which both may be busy
 SCALE = 10**9  # duties as integers, whose sums do not depend on their order
 
 
-_Link = tuple[int, float, int]  # 0: gives, 1: takes; bytes/s; the other operator
+_Flow = tuple[int, int, float]  # giver, taker, bytes/s
 
 
 class Unit(NamedTuple):
@@ -49,20 +49,15 @@ class Operators:
             (at[edge.giver], at[edge.taker], edge.bytes_per_s.value if edge.bytes_per_s else 0.0)
             for edge in graph.edges
         ]
-        links: list[list[_Link]] = [[] for _ in graph.operators]
-        for giver, taker, carried in flows:
-            links[giver].append((0, carried, taker))
-            links[taker].append((1, carried, giver))
-        _refuse_cycles(graph.operators, links)
-        looks = _looks(graph.operators, links)
+        _refuse_cycles(graph.operators, flows)
+        looks = _looks(graph.operators, flows)
         ids = (one.id for one in graph.operators)
         order = [old for _, _, old in sorted(zip(looks, ids, at.values(), strict=True))]
         rank = [0] * len(order)
         for new, old in enumerate(order):
             rank[old] = new
         self.all: tuple[GraphOperator, ...] = tuple(graph.operators[old] for old in order)
-        # Giver, taker, bytes/s.
-        self.flows = sorted((rank[giver], rank[taker], carried) for giver, taker, carried in flows)
+        self.flows: list[_Flow] = sorted((rank[giver], rank[taker], carried) for giver, taker, carried in flows)
         self.overlaps = {
             (rank[at[one.giver]], rank[at[one.taker]]): one.share for one in graph.overlaps
         }
@@ -186,15 +181,16 @@ def _of_all(
     return combine(known) / replicas if known else None
 
 
-def _looks(operators: Sequence[GraphOperator], links: Sequence[Sequence[_Link]]) -> list[int]:
+def _looks(operators: Sequence[GraphOperator], flows: Sequence[_Flow]) -> list[int]:
     """A number for how each operator and its neighbourhood look (Weisfeiler and Leman's
     refinement, three rounds)."""
     found = [hash(_figures(one)) for one in operators]
     for _ in range(3):
-        found = [
-            hash((own, *sorted([(way, carried, found[other]) for way, carried, other in near])))
-            for own, near in zip(found, links, strict=True)
-        ]
+        near = [0] * len(found)  # a sum does not depend on the order of the neighbours
+        for giver, taker, carried in flows:
+            near[giver] += hash((0, carried, found[taker]))
+            near[taker] += hash((1, carried, found[giver]))
+        found = list(map(hash, zip(found, near, strict=True)))
     return found
 
 
@@ -212,24 +208,23 @@ def _figures(one: GraphOperator) -> tuple[float, ...]:
     )
 
 
-def _refuse_cycles(
-    operators: Sequence[GraphOperator], links: Sequence[Sequence[_Link]]
-) -> None:
-    waits = [sum([way for way, _, _ in near]) for near in links]
+def _refuse_cycles(operators: Sequence[GraphOperator], flows: Sequence[_Flow]) -> None:
+    takers: list[list[int]] = [[] for _ in operators]
+    waits = [0] * len(operators)
+    for giver, taker, _ in flows:
+        takers[giver].append(taker)
+        waits[taker] += 1
     ready = [one for one, count in enumerate(waits) if not count]
     while ready:
-        for way, _, taker in links[ready.pop()]:
-            if way == 0:
-                waits[taker] -= 1
-                if not waits[taker]:
-                    ready.append(taker)
+        for taker in takers[ready.pop()]:
+            waits[taker] -= 1
+            if not waits[taker]:
+                ready.append(taker)
     left = {one for one, count in enumerate(waits) if count}
     if not left:
         return
     # Every operator that is left has a giver that is left, so going back ends in a circle.
-    giver_of = {
-        one: other for one in left for way, _, other in links[one] if way == 1 and other in left
-    }
+    giver_of = {taker: giver for giver, taker, _ in flows if giver in left and taker in left}
     path = [min(left)]
     while path[-1] not in path[:-1]:
         path.append(giver_of[path[-1]])
