@@ -14,7 +14,7 @@ struct Stretch {
   std::vector<Usage> used;  // by operator
 };
 
-// Watches for so long, or until `stopped`. Verifies the samples. Throws WrongAnswer, and what an
+// Watches for this time, or until `stopped`. Verifies the samples. Throws WrongAnswer, and what an
 // operator has thrown.
 [[nodiscard]] Stretch watch(Engine& engine, Browsers& browsers, std::chrono::milliseconds time,
                             const std::function<bool()>& stopped);

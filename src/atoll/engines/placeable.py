@@ -41,7 +41,7 @@ class Running(Protocol):
     """A program that runs."""
 
     def profile(self, seconds: float) -> OperatorGraph:
-        """Watches it for so long: its graph, with the activity of each operator."""
+        """Its graph, with the activity of each operator in these seconds."""
         ...
 
     def place(self, placement: Placement) -> None:
@@ -85,7 +85,7 @@ class Attachable(Placeable, Protocol):
 
 @runtime_checkable
 class Installable(Placeable, Protocol):
-    """A `Placeable` that is no engine for queries, and that `atoll engine install` can fetch. It
+    """A `Placeable` that does not answer queries, and that `atoll engine install` can fetch. It
     has `facts` (`atoll.engines.facts`)."""
 
     def locate(self, host: Host) -> Installation:

@@ -71,7 +71,7 @@ def sample(
     *,
     seconds: float,
 ) -> list[Moment]:
-    """Looks every 100 ms, for so long. A late look makes only its own window longer."""
+    """Looks every 100 ms during these seconds. A late look makes only its own window longer."""
     moments = [look(host, threads)]
     began_s = moments[0].at_s
     while (passed_s := moments[-1].at_s - began_s) < seconds - WINDOW_S / 2:

@@ -18,7 +18,7 @@ from atoll.runtime import read_profile
 from atoll.schema.operator_graph import OperatorGraph
 from atoll.store.operator_files import read_graph
 
-RUNTIME, OWN_FILES = "runtime", "file"  # sources that are no engines
+RUNTIME, OWN_FILES = "runtime", "file"  # sources that are not engines
 
 
 def read_mix(

@@ -126,7 +126,7 @@ def read(kind: type[D], text: str | bytes, where: str) -> D:
         wrong = what_is_wrong(fault)
     except (ValueError, RecursionError) as fault:
         wrong = f"not JSON ({fault})"
-    raise EngineFailed(f"{where}: this is no answer of a Flink JobManager: {printable(wrong)}")
+    raise EngineFailed(f"{where}: not an answer of a Flink JobManager: {printable(wrong)}")
 
 
 def read_metrics(text: str | bytes, where: str) -> tuple[Metric, ...]:
@@ -136,7 +136,7 @@ def read_metrics(text: str | bytes, where: str) -> tuple[Metric, ...]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list):
-        raise EngineFailed(f"{where}: this is no answer of a Flink JobManager: not a list")
+        raise EngineFailed(f"{where}: not an answer of a Flink JobManager: not a list")
     return tuple(read(Metric, json.dumps(each), where) for each in found)
 
 

@@ -81,7 +81,7 @@ def configuration(folder: str, rpc_port: int, rest_port: int, password: str) -> 
         "taskmanager.memory.jvm-metaspace.size": f"{_METASPACE_MB}m",
         "taskmanager.memory.jvm-overhead.min": f"{_OVERHEAD_MB}m",
         "taskmanager.memory.jvm-overhead.max": f"{_OVERHEAD_MB}m",
-        # A record waits so long for others that share its buffer, at each of its steps.
+        # A record waits up to this time for others that share its buffer, at each of its steps.
         "execution.buffer-timeout.interval": "10 ms",
         "metrics.fetcher.update-interval": 100,  # ms; counts are not older than that
         # On a machine that is busy the start of 44 tasks may take longer than the default, 10 s.

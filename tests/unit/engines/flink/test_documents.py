@@ -248,7 +248,7 @@ def test_the_graph_of_the_recorded_job() -> None:
 def test_what_is_no_answer_is_refused_in_one_line() -> None:
     for text in ("", "[]", "{}", "[" * 10000, '{"jobs": [{"jid": 1}]}'):
         for kind in (Job, Overview, TaskManagers):
-            with pytest.raises(EngineFailed, match=r"^x: this is no answer of a Flink") as fault:
+            with pytest.raises(EngineFailed, match=r"^x: not an answer of a Flink") as fault:
                 read(kind, text, "x")
             assert "\n" not in str(fault.value)
 
