@@ -55,8 +55,8 @@ def fewest_places(loads: Sequence[Load], rooms: Sequence[Room]) -> int | None:
     for place, room in enumerate(rooms):
         held = [row[place] for row in at]
         model.addConstr(sum(held) <= room.cores * used[place])
-        memory = [load.memory_gbs * one for load, one in zip(loads, held, strict=True)]
-        model.addConstr(sum(memory) <= room.memory_gbs * used[place])
+        memory = [load.amount * one for load, one in zip(loads, held, strict=True)]
+        model.addConstr(sum(memory) <= room.amount * used[place])
     model.minimize()
     if model.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
         return None

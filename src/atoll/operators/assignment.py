@@ -88,33 +88,23 @@ def _cores_moved(
     near: list[dict[int, float]] = [{} for _ in loads]
     for (a, b), carried in traffic.items():
         near[a][b] = near[b][a] = carried
-    used = sorted(set(placed))
-    if len(used) == 1:
+    if len(set(placed)) == 1:
         return placed
     carries = [[0.0] * len(rooms) for _ in loads]  # what each core exchanges with each place
     for one, links in enumerate(near):
         for other, carried in links.items():
             carries[one][placed[other]] += carried
     farther = [[list(map(sub, a, b)) for b in distances] for a in distances]
-    inside_of: dict[int, list[Load]] = {place: [] for place in used}
+    taken = [0.0] * len(rooms)
     for load, place in zip(loads, placed, strict=True):
-        inside_of[place].append(load)
-    taken = {
-        place: Load(
-            sum(load.memory_gbs for load in inside), sum(load.cache_bytes for load in inside)
-        )
-        for place, inside in inside_of.items()
-    }
+        taken[place] += load.amount
 
-    def after(out: int, new: int) -> Load | None:
-        """What the place of `out` holds with `new` instead. None: it cannot."""
+    def may(out: int, new: int) -> bool:
+        """Whether `new` may come in the place of `out`."""
         place = placed[out]
-        held = Load(
-            taken[place].memory_gbs - loads[out].memory_gbs + loads[new].memory_gbs,
-            taken[place].cache_bytes - loads[out].cache_bytes + loads[new].cache_bytes,
+        return loads[new].place in (None, place) and rooms[place].takes(
+            taken[place] - loads[out].amount + loads[new].amount
         )
-        may = loads[new].place in (None, place) and rooms[place].takes(held)
-        return held if may else None
 
     least = 1e-9 * max(cost(traffic, placed, distances), 1e-300)
     left = SWAPS
@@ -132,12 +122,12 @@ def _cores_moved(
             gain -= near[a].get(b, 0.0) * (farther[here][there][there] - farther[here][there][here])
             if gain <= least:
                 continue
-            in_here, in_there = after(a, b), after(b, a)
-            if in_here is None or in_there is None:
+            if not (may(a, b) and may(b, a)):
                 continue
-            taken[here], taken[there] = in_here, in_there
             for one, old, new in ((a, here, there), (b, there, here)):
                 placed[one] = new
+                taken[old] -= loads[one].amount
+                taken[new] += loads[one].amount
                 for other, carried in near[one].items():
                     carries[other][old] -= carried
                     carries[other][new] += carried

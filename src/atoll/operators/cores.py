@@ -103,7 +103,9 @@ def _one_less(
         fewer = [list(core) for core in cores[:-1]]
         for one in cores[-1]:
             min(fewer, key=lambda core: sum(items[other].size for other in core)).append(one)
-        if found := repaired([item.size for item in items], capacity, fewer):
+        count = len(fewer)
+        sizes = [item.size for item in items]
+        if found := repaired(sizes, [capacity] * count, [len(sizes)] * count, fewer):
             return found, False
     left = dict(cores_of)
     for core in kept:

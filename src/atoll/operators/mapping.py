@@ -4,7 +4,7 @@ where its data has the shortest way. Pure."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from atoll.operators.assignment import Distances, Traffic, assign
 from atoll.operators.nodes import Load, Room, fewest, fit, spread
@@ -29,12 +29,7 @@ def map_cores(
     """`merit` decides between places that are connected equally well; the places have enough cores,
     all together and each for the loads that must be there."""
     needed = frozenset(load.place for load in loads if load.place is not None)
-    least = fewest(
-        rooms,
-        len(loads),
-        sum(load.memory_gbs for load in loads),
-        sum(load.cache_bytes for load in loads),
-    )
+    least = fewest(rooms, len(loads), sum(load.amount for load in loads))
     too_small: set[tuple[tuple[Room, int], ...]] = set()
     for size in range(max(least, len(needed)), len(rooms) + 1):
         for subset in densest(weights, size, needed, merit):
@@ -56,6 +51,6 @@ def _fitted(
     loads: Sequence[Load], rooms: Sequence[Room], places: Sequence[int]
 ) -> list[int] | None:
     at = {place: rank for rank, place in enumerate(places)}
-    inside = [load if load.place is None else replace(load, place=at[load.place]) for load in loads]
+    inside = [load if load.place is None else load._replace(place=at[load.place]) for load in loads]
     found = fit(inside, [rooms[place] for place in places])
     return None if found is None else [places[rank] for rank in found]

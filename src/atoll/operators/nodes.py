@@ -1,58 +1,49 @@
-"""Packs cores into the fewest places, nodes or chiplets: vector packing by cores, memory bandwidth
-and cache. The second bin packing of query-plan-deployment-poster. Pure.
+"""Packs cores into the fewest places: vector packing by cores and one amount, the memory bandwidth
+of nodes or the cache of chiplets. The second bin packing of query-plan-deployment-poster. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
+from typing import NamedTuple
+
+from atoll.operators.overfull import repaired
 
 STEPS = 20_000  # of the exact search for one set of places
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """What a core takes of the place where it is."""
 
-    memory_gbs: float = 0
-    cache_bytes: float = 0
+    amount: float = 0  # GB/s or bytes
     place: int | None = None  # where it must be; an index
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Room:
+class Room(NamedTuple):
     """What a place has."""
 
     cores: int
-    memory_gbs: float = inf
-    cache_bytes: float = inf
+    amount: float = inf
 
     def holds(self, loads: Sequence[Load]) -> bool:
-        total = Load(
-            sum(load.memory_gbs for load in loads), sum(load.cache_bytes for load in loads)
-        )
-        return len(loads) <= self.cores and self.takes(total)
+        return len(loads) <= self.cores and self.takes(sum(load.amount for load in loads))
 
-    def takes(self, total: Load) -> bool:
-        """Whether its memory and cache are enough."""
-        memory = total.memory_gbs <= self.memory_gbs * _ROUND
-        return memory and total.cache_bytes <= self.cache_bytes * _ROUND
+    def takes(self, amount: float) -> bool:
+        return amount <= self.amount * _ROUND
 
 
 _ROUND = 1 + 1e-9  # sums of figures that fill a place exactly
 
 
-def fewest(rooms: Sequence[Room], cores: int, memory_gbs: float, cache_bytes: float) -> int:
+def fewest(rooms: Sequence[Room], cores: int, amount: float) -> int:
     """A bound: that number of cores, which together take this, needs as many places."""
-    wants = (
-        (float(cores), [float(room.cores) for room in rooms]),
-        (memory_gbs / _ROUND, [room.memory_gbs for room in rooms]),
-        (cache_bytes / _ROUND, [room.cache_bytes for room in rooms]),
-    )
     needed = 1
-    for wanted, have in wants:
+    for wanted, have in (
+        (cores, [room.cores for room in rooms]),
+        (amount / _ROUND, [room.amount for room in rooms]),
+    ):
         given = accumulate(sorted(have, reverse=True))
         needed = max(needed, 1 + sum(total < wanted for total in given))
     return needed
@@ -63,37 +54,33 @@ def fit(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int] | None:
 
     Those that are hardest to place come first, each into the room that it suits best: where its
     needs point the same way as what is left ('best dot product'). Then a search goes back, for at
-    most STEPS steps, so small cases are exact.
+    most STEPS steps, so small cases are exact. If these are not enough, exchanges go on.
     """
     if sum(room.cores for room in rooms) < len(loads):
         return None
     order = sorted(range(len(loads)), key=lambda one: _hardness(loads[one], rooms))
-    left = [[room.cores, room.memory_gbs * _ROUND, room.cache_bytes * _ROUND] for room in rooms]
+    left = [[room.cores, room.amount * _ROUND] for room in rooms]
+    # An amount that a room lacks, or has without end, does not tell rooms apart.
+    whole = [(room.cores, room.amount or inf) for room in rooms]
 
-    def suits(place: int, load: Load) -> float:
-        wants = (1, load.memory_gbs, load.cache_bytes)
-        whole = (rooms[place].cores, rooms[place].memory_gbs, rooms[place].cache_bytes)
-        return sum(
-            want * free / all_ / all_
-            for want, free, all_ in zip(wants, left[place], whole, strict=True)
-            if 0 < all_ < inf
-        )
+    def suits(place: int, amount: float) -> float:
+        cores, most = whole[place]
+        fit_ = amount * left[place][1] / most / most if most < inf else 0
+        return left[place][0] / cores / cores + fit_
 
     def choices(load: Load) -> Iterator[int]:
         """The rooms that hold it, the best first, and of rooms with the same left only one."""
         places = range(len(rooms)) if load.place is None else (load.place,)
         tried = set()
-        for place in sorted(places, key=lambda place: -suits(place, load)):
-            cores, memory_gbs, cache_bytes = left[place]
-            holds = cores >= 1 and memory_gbs >= load.memory_gbs
-            if holds and cache_bytes >= load.cache_bytes and tuple(left[place]) not in tried:
-                tried.add(tuple(left[place]))
+        for place in sorted(places, key=lambda place: -suits(place, load.amount)):
+            cores, amount = left[place]
+            if cores >= 1 and amount >= load.amount and (cores, amount) not in tried:
+                tried.add((cores, amount))
                 yield place
 
     def take(place: int, load: Load, sign: int) -> None:
         left[place][0] -= sign
-        left[place][1] -= sign * load.memory_gbs
-        left[place][2] -= sign * load.cache_bytes
+        left[place][1] -= sign * load.amount
 
     found: list[int] = []
     open_ = [choices(loads[order[0]])]
@@ -112,31 +99,42 @@ def fit(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int] | None:
             by_load = dict(zip(order, found, strict=True))
             return [by_load[one] for one in range(len(loads))]
         open_.append(choices(loads[order[len(found)]]))
-    return None
+    return _exchanged(loads, rooms)
+
+
+def _exchanged(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int] | None:
+    """Places that hold, by exchanges between those that do not."""
+    placed = spread(loads, rooms)
+    cores = [room.cores for room in rooms]
+    amounts = [room.amount * _ROUND for room in rooms]
+    held: list[list[int]] = [[] for _ in rooms]
+    for one, (load, place) in enumerate(zip(loads, placed, strict=True)):
+        if load.place is None:
+            held[place].append(one)
+        else:
+            cores[place] -= 1
+            amounts[place] -= load.amount
+    found = repaired([load.amount for load in loads], amounts, cores, held)
+    for place, inside in enumerate(found or ()):
+        for one in inside:
+            placed[one] = place
+    return placed if found else None
 
 
 def _hardness(load: Load, rooms: Sequence[Room]) -> tuple[bool, float]:
     """What must be in one place comes first, then by the largest part of a room that it takes."""
-    parts = [
-        want / all_
-        for room in rooms
-        for want, all_ in ((load.memory_gbs, room.memory_gbs), (load.cache_bytes, room.cache_bytes))
-        if all_
-    ]
-    return load.place is None, -max(parts)
+    least = min((room.amount for room in rooms if room.amount), default=inf)
+    return load.place is None, -load.amount / least
 
 
 def spread(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int]:
     """For each load a room with a free core, where the rooms cannot hold what the loads take
     besides: each goes where the largest part would be left. There are enough cores."""
-    left = [[room.cores, room.memory_gbs, room.cache_bytes] for room in rooms]
+    left = [[room.cores, room.amount] for room in rooms]
 
     def free(place: int) -> float:
-        whole = (rooms[place].memory_gbs, rooms[place].cache_bytes)
-        return min(
-            (part / all_ for part, all_ in zip(left[place][1:], whole, strict=True) if all_ < inf),
-            default=1.0,
-        )
+        most = rooms[place].amount
+        return left[place][1] / most if most < inf else 1.0
 
     found = [0] * len(loads)
     for one in sorted(range(len(loads)), key=lambda one: _hardness(loads[one], rooms)):
@@ -146,7 +144,6 @@ def spread(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int]:
             (place for place in places if left[place][0]), key=lambda place: (free(place), -place)
         )
         left[place][0] -= 1
-        left[place][1] -= load.memory_gbs
-        left[place][2] -= load.cache_bytes
+        left[place][1] -= load.amount
         found[one] = place
     return found

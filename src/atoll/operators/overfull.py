@@ -14,11 +14,15 @@ TRIES = 400_000  # exchanges that are looked at
 
 
 def repaired(
-    sizes: Sequence[int], capacity: int, cores: Sequence[Sequence[int]]
+    sizes: Sequence[float],
+    capacities: Sequence[float],
+    most: Sequence[int],
+    cores: Sequence[Sequence[int]],
 ) -> list[list[int]] | None:
-    """The units in the same number of cores, none of them overfull; None: not found.
+    """The units in the same cores, none of them overfull; None: not found.
 
-    Each round the fullest core and another exchange up to two units each, so that least is over the
+    `capacities`, `most`: of each core, of the sum of the sizes and of the number of units. Each
+    round the fullest core and another exchange up to two units each, so that least is over the
     capacity. A unit that left a core does not return to it for some rounds, so the search does not
     go round in circles.
     """
@@ -27,23 +31,26 @@ def repaired(
     barred: dict[tuple[int, int], int] = {}  # unit and core -> until which round
     tries = TRIES
     for round_ in range(ROUNDS):
-        fullest = max(range(len(held)), key=loads.__getitem__)
-        if loads[fullest] <= capacity:
+        fullest = max(range(len(held)), key=lambda core: loads[core] - capacities[core])
+        if loads[fullest] <= capacities[fullest]:
             return held
         if tries < 0:
             return None
-        best: tuple[int, int, tuple[int, ...], tuple[int, ...]] | None = None
+        best: tuple[float, int, tuple[int, ...], tuple[int, ...]] | None = None
         givable = _parts(held[fullest], sizes)
-        for other, load in enumerate(loads):
+        for other, (load, capacity) in enumerate(zip(loads, capacities, strict=True)):
             if other == fullest:
                 continue
+            free = most[other] - len(held[other])
+            free_here = most[fullest] - len(held[fullest])
             takable = _parts(held[other], sizes)
             tries -= len(givable) * len(takable)
             for takes, taken in takable:
                 for gives, given in givable:
-                    if given <= taken:
+                    more = len(gives) - len(takes)
+                    if given <= taken or not -free_here <= more <= free:
                         continue
-                    over = max(0, loads[fullest] - given + taken - capacity)
+                    over = max(0, loads[fullest] - given + taken - capacities[fullest])
                     over += max(0, load + given - taken - capacity) - max(0, load - capacity)
                     if best is not None and over >= best[0]:
                         continue
@@ -67,7 +74,7 @@ def repaired(
     return None
 
 
-def _parts(core: Sequence[int], sizes: Sequence[int]) -> list[tuple[tuple[int, ...], int]]:
+def _parts(core: Sequence[int], sizes: Sequence[float]) -> list[tuple[tuple[int, ...], float]]:
     """Up to two units of a core, with the sum of their sizes."""
     return [
         (part, sum(sizes[one] for one in part))

@@ -53,9 +53,9 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     _require_cores(len(cores.of), about, room, headroom)
     _require_fixed(needs, room)
     core_of = [0] * len(cores.units)
-    for at, core in enumerate(cores.of):
-        for unit in core:
-            core_of[unit] = at
+    for core, chosen in enumerate(cores.of):
+        for one in chosen:
+            core_of[one] = core
     traffic = _between_cores(cores, core_of)
     mapped = map_cores(
         needs,
@@ -83,11 +83,11 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
         if mapped.places[a] == mapped.places[b]:
             traffic_of[mapped.places[a]][a, b] = carried
     for node, inside, near in zip(room.nodes, inside_of, traffic_of, strict=True):
-        if inside and not _give_cpus(cpus, inside, node, needs, near):
-            size = sum(needs[core].cache_bytes for core in inside)
+        caches = [sum(cores.units[one].cache_bytes for one in cores.of[core]) for core in inside]
+        if inside and not _give_cpus(cpus, inside, node, caches, near):
             warnings.append(
-                f"what operators use again and again on node {node.os_index}, {gib(int(size))}, is "
-                "more than its L3"
+                f"what operators use again and again on node {node.os_index}, "
+                f"{gib(int(sum(caches)))}, is more than its L3"
             )
     units = _placed(operators, cores, core_of, cpus, headroom)
     return Packed(units, _bound(operators, cores, room, headroom, mapped.holds), warnings)
@@ -211,7 +211,6 @@ def _load(units: Sequence[Unit], room: Place) -> Load:
     fixed = {unit.node for unit in units} - {None}
     return Load(
         sum(unit.memory_gbs or 0 for unit in units),
-        sum(unit.cache_bytes for unit in units),
         next((nodes.index(node) for node in fixed if node is not None), None),
     )
 
@@ -229,7 +228,7 @@ def _between_cores(cores: _Cores, core_of: Sequence[int]) -> Traffic:
 
 
 def _give_cpus(
-    cpus: list[int], inside: list[int], node: Node, needs: Sequence[Load], traffic: Traffic
+    cpus: list[int], inside: list[int], node: Node, caches: Sequence[float], traffic: Traffic
 ) -> bool:
     """Sets the CPUs of these cores: the fewest chiplets whose L3s hold what the cores use again and
     again. False: no chiplets do."""
@@ -238,8 +237,8 @@ def _give_cpus(
     chiplets = range(len(node.chiplets))
     apart = [[float(a != b) for b in chiplets] for a in chiplets]
     mapped = map_cores(
-        [Load(cache_bytes=needs[core].cache_bytes) for core in inside],
-        [Room(len(one.cpus), cache_bytes=one.l3_bytes) for one in node.chiplets],
+        [Load(cache_bytes) for cache_bytes in caches],
+        [Room(len(one.cpus), one.l3_bytes) for one in node.chiplets],
         between,
         apart,
         apart,
@@ -284,8 +283,8 @@ def _placed(
 
 
 def _too_much_memory(needs: Sequence[Load], room: Place) -> str:
-    moved = sum(one.memory_gbs for one in needs)
-    usable = sum(node.room.memory_gbs for node in room.nodes)
+    moved = sum(one.amount for one in needs)
+    usable = sum(node.room.amount for node in room.nodes)
     why = "more than the nodes may be used for"
     if moved <= usable:
         why = f"and no way was found to divide them among nodes that may be used for {usable:.1f}"
@@ -299,7 +298,7 @@ def _bound(operators: Operators, cores: _Cores, room: Place, headroom: float, ho
     """`holds`: whether the nodes have the memory bandwidth; if not, no number of them is enough."""
     fixed = {one.node for one in operators.all} - {None}
     memory_gbs = sum(unit.memory_gbs or 0 for unit in cores.units) if holds else 0
-    nodes = fewest_nodes([node.room for node in room.nodes], cores.fewest, memory_gbs, 0)
+    nodes = fewest_nodes([node.room for node in room.nodes], cores.fewest, memory_gbs)
     total = sum(unit.duty for unit in cores.units)
     words = f"the operators keep {total:.2f} cores busy, and {percent(1 - headroom)} of each may be"
     if cores.fewest > ceil(total / (1 - headroom)):

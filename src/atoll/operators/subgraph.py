@@ -18,7 +18,7 @@ Weights = Sequence[Sequence[float]]  # symmetric: how well two places are connec
 class Subset(NamedTuple):
     places: tuple[int, ...]  # sorted
     weight: float  # of all pairs in it
-    most: float  # no subset of this size weighs more
+    most: float  # no subset that might come after it weighs more
 
 
 def densest(
@@ -45,10 +45,9 @@ def densest(
         weight = fsum([weights[a][b] for a, b in combinations(places, 2)])
         ranked.append((-weight, -fsum([merit[one] for one in places]), places))
     heapify(ranked)
-    most = -ranked[0][0]
     while ranked:
         weight, _, places = heappop(ranked)
-        yield Subset(places, -weight, most)
+        yield Subset(places, -weight, -weight)
 
 
 def _peeled(weights: Weights, size: int, needed: frozenset[int], merit: Sequence[float]) -> Subset:

@@ -57,7 +57,9 @@ class Operators:
         for new, old in enumerate(order):
             rank[old] = new
         self.all: tuple[GraphOperator, ...] = tuple(graph.operators[old] for old in order)
-        self.flows: list[_Flow] = sorted((rank[giver], rank[taker], carried) for giver, taker, carried in flows)
+        self.flows: list[_Flow] = sorted(
+            (rank[giver], rank[taker], carried) for giver, taker, carried in flows
+        )
         self.overlaps = {
             (rank[at[one.giver]], rank[at[one.taker]]): one.share for one in graph.overlaps
         }

@@ -57,10 +57,10 @@ def test_the_search_proves_what_the_bound_cannot() -> None:
 
 def test_exchanges_repair_an_overfull_core() -> None:
     sizes = [6, 5, 5, 4, 4, 4, 2]
-    found = repaired(sizes, 10, [[0, 1], [2, 3], [4, 5, 6]])
+    found = repaired(sizes, [10] * 3, [7] * 3, [[0, 1], [2, 3], [4, 5, 6]])
     assert found is not None
     assert sorted(sum(sizes[one] for one in core) for core in found) == [10, 10, 10]
-    assert repaired([9, 9, 9], 10, [[0, 1], [2]]) is None
+    assert repaired([9, 9, 9], [10] * 2, [3] * 2, [[0, 1], [2]]) is None
 
 
 def test_the_densest_places_come_first() -> None:

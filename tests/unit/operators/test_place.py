@@ -234,6 +234,14 @@ def test_bandwidth_needs_a_second_node() -> None:
     assert len(place(operators, machine, emulated).nodes) == 1
 
 
+def test_no_doubt_about_nodes_if_all_sets_were_tried() -> None:
+    """Nodes 0 and 1 are closest and have too few cores together."""
+    machine = build([[NodeShape((), 2)] * 2, [NodeShape((), 4)]])
+    found = place(opened([(f"op{one}", 0.7) for one in range(5)]), machine)
+    assert sorted(node.cores for node in found.nodes) in ([1, 4], [2, 3])
+    assert not any("too many sets" in one for one in found.warnings)
+
+
 def test_more_than_the_memory_gives_is_spread_and_said() -> None:
     operators = graph([operator(f"op{one}", 0.7, memory_gbs=50) for one in range(4)])
     measured = synthetic("two nodes", 16, nodes=node_matrix((0, 1), 90, 140, 50, 20))
