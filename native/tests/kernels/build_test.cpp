@@ -55,7 +55,7 @@ EdgeList random_list(const Memory& memory, Vertex vertices, std::size_t edges, b
 TEST(BuildGraph, KeepsWhatMapsKeep) {
   with_team("os", 2, [](Team& team, const Memory& memory) {
     for (const Vertex vertices : {1u, 2u, 3u, 100u, 4096u, 4097u, 70'000u, 5'000'000u}) {
-      for (const std::size_t edges : {0, 1, 7, 1000, 50'000}) {
+      for (const std::size_t edges : {0, 1, 7, 1000, 20'000}) {
         if (vertices > 1'000'000 && edges != 1000) continue;  // takes long
         for (const bool weights : {false, true}) {
           const EdgeList list = random_list(memory, vertices, edges, weights, vertices);
@@ -109,22 +109,20 @@ TEST(BuildGraph, GivesWeightsThatBothDirectionsShare) {
 
 TEST(BuildGraph, IsTheSameForAnyTeam) {
   PlainRows first;
-  for (const std::string& scheduler : schedulers()) {
-    for (const int workers : {1, 2, 7}) {
-      with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
-        const EdgeList list = kronecker_edges(team, memory, 12, 16, 7);
-        const Graph graph = build_graph(team, memory, list, {.weights = true});
-        const PlainRows rows = plain(graph.out, graph.vertices);
-        if (first.empty()) first = rows;
-        EXPECT_TRUE(rows == first) << scheduler << " with " << workers;
-      });
-    }
+  for (const auto& [scheduler, workers] : teams()) {
+    with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
+      const EdgeList list = kronecker_edges(team, memory, 12, 16, 7);
+      const Graph graph = build_graph(team, memory, list, {.weights = true});
+      const PlainRows rows = plain(graph.out, graph.vertices);
+      if (first.empty()) first = rows;
+      EXPECT_TRUE(rows == first) << scheduler << " with " << workers;
+    });
   }
 }
 
 TEST(Relabelled, KeepsTheGraphUnderNewNames) {
   with_team("os", 2, [](Team& team, const Memory& memory) {
-    for (const int scale : {1, 5, 13}) {
+    for (const int scale : {1, 5, 11}) {
       for (const bool weights : {false, true}) {
         const EdgeList list = kronecker_edges(team, memory, scale, 16, 1);
         const Graph graph = build_graph(team, memory, list, {.weights = weights});

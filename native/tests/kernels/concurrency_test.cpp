@@ -55,13 +55,13 @@ TEST(Concurrency, CountsWhoRunsWhileItWatches) {
 }
 
 TEST(Concurrency, AsyncStartsAThreadForEachPieceAndOthersForEachWorker) {
-  on_all_teams([](const std::string& scheduler, int workers) {
+  for (const auto& [scheduler, workers] : teams()) {
     with_team(scheduler, workers, [&](Team& team, const Memory&) {
       team.loop(100, 10, [](std::size_t, std::size_t) {});
       team.each([](int) {});
       EXPECT_EQ(team.ended_threads(), scheduler == "async" ? 10 + workers : 0) << scheduler;
     });
-  });
+  }
 }
 
 TEST(Concurrency, WatchesTheTimedRunsAlone) {

@@ -40,6 +40,18 @@ inline std::vector<std::string> schedulers() {
   return all;
 }
 
+// Each scheduler with each number of workers. `async` makes a thread of each piece, which takes so
+// long under a sanitizer that it has one number.
+inline std::vector<std::pair<std::string, int>> teams() {
+  std::vector<std::pair<std::string, int>> all;
+  for (const std::string& scheduler : schedulers()) {
+    for (const int workers : {1, 2, 5}) {
+      if (scheduler != "async" || workers == 2) all.emplace_back(scheduler, workers);
+    }
+  }
+  return all;
+}
+
 // The weight of each edge, 0 without weights.
 using PlainRows = std::map<std::pair<Vertex, Vertex>, Weight>;
 

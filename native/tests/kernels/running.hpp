@@ -23,12 +23,4 @@ inline Result run_workload(const Workload& workload, const std::string& schedule
   return result;
 }
 
-// Calls test(scheduler, workers) for every scheduler with 1, 2 and 5 workers.
-template <class Test>
-void on_all_teams(Test&& test) {
-  for (const std::string& scheduler : schedulers()) {
-    for (const int workers : {1, 2, 5}) test(scheduler, workers);
-  }
-}
-
 }  // namespace atl::kernels

@@ -83,7 +83,7 @@ TEST(Sgd, OneWorkerMeetsEachSampleAfterTheOther) {
 
 // A step that is so small that updates do not see each other: their order does not matter.
 TEST(Sgd, GatheredUpdatesAreAllAdded) {
-  on_all_teams([](const std::string& scheduler, int workers) {
+  for (const auto& [scheduler, workers] : teams()) {
     with_team(scheduler, workers, [](Team& team, const Memory& memory) {
       constexpr float kStep = 1e-6F;
       const Samples samples = make_samples(team, memory, 3000, 64, 4);
@@ -94,7 +94,7 @@ TEST(Sgd, GatheredUpdatesAreAllAdded) {
         EXPECT_NEAR(replicas.model()[at], expected[at], 30 * kStep * 0.01) << at;
       }
     });
-  });
+  }
 }
 
 TEST(Sgd, MovesTheModelAgainstTheFiniteDifference) {
@@ -166,12 +166,12 @@ TEST(Sgd, IsRightOnEveryTeam) {
     EXPECT_LE(copies, replicas == "machine" ? 1 : workers);
     EXPECT_GE(copies, replicas == "core" ? workers : 1);
   };
-  on_all_teams([&](const std::string& scheduler, int workers) {
+  for (const auto& [scheduler, workers] : teams()) {
     for (const char* const replicas : {"core", "chiplet", "node", "machine"}) {
       check(scheduler, workers, replicas, "gathered");
     }
     check(scheduler, workers, "machine", "each");
-  });
+  }
 }
 
 TEST(Sgd, SaysWhatItTakesWithSoManyWorkers) {

@@ -93,7 +93,7 @@ void check_distances(Team& team, const Memory& memory, const Case& each, std::ui
 
 TEST(Sssp, FindsTheDistances) {
   const std::vector<Case> all = cases(255);
-  on_all_teams([&](const std::string& scheduler, int workers) {
+  for (const auto& [scheduler, workers] : teams()) {
     const std::string where = scheduler + ", " + std::to_string(workers) + " workers, ";
     with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
       for (const Case& each : all) {
@@ -102,7 +102,7 @@ TEST(Sssp, FindsTheDistances) {
         EXPECT_EQ(plain(sent, each.graph.vertices), each.right[0]) << where << each.name;
       }
     });
-  });
+  }
 }
 
 // The window, its buckets and where pulling begins depend on the width.

@@ -38,7 +38,7 @@ struct Places {
 };
 
 TEST(LocalSearch, FindsPlacesThatLieApart) {
-  on_all_teams([](const std::string& scheduler, int workers) {
+  for (const auto& [scheduler, workers] : teams()) {
     with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
       const Places known(memory, 5, 200, 20);
       for (const bool keep : {false, true}) {
@@ -53,7 +53,7 @@ TEST(LocalSearch, FindsPlacesThatLieApart) {
         EXPECT_NEAR(found.cost, plain_cost(known.points, found), 1e-5 * found.cost);
       }
     });
-  });
+  }
 }
 
 TEST(LocalSearch, KeptDistancesChangeNothing) {
@@ -103,7 +103,7 @@ TEST(StreamCluster, TheChecksAreOfTheirOwn) {
 }
 
 TEST(StreamCluster, IsRightOnEveryTeam) {
-  on_all_teams([](const std::string& scheduler, int workers) {
+  for (const auto& [scheduler, workers] : teams()) {
     for (const char* const distances : {"again", "kept"}) {
       const Result result = run_workload(streamcluster(), scheduler, workers,
                                          {{"points", "1500"},
@@ -116,7 +116,7 @@ TEST(StreamCluster, IsRightOnEveryTeam) {
       EXPECT_GE(result.figures.at(0).second, 3);
       EXPECT_LE(result.figures.at(0).second, 6);
     }
-  });
+  }
 }
 
 TEST(StreamCluster, TakesTheSmallestInputs) {

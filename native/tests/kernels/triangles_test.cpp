@@ -45,7 +45,7 @@ TEST(Triangles, CountsThem) {
   }
   EXPECT_EQ(right[4], 2U);                 // two triangles
   EXPECT_EQ(right[9], 70U * 69 * 68 / 6);  // complete
-  on_all_teams([&](const std::string& scheduler, int workers) {
+  for (const auto& [scheduler, workers] : teams()) {
     with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
       for (std::size_t at = 0; at < all.size(); ++at) {
         const std::string where =
@@ -54,7 +54,7 @@ TEST(Triangles, CountsThem) {
         EXPECT_EQ(count_triangles_again(team, graphs[at]), right[at]) << where;
       }
     });
-  });
+  }
 }
 
 TEST(Triangles, RunAsAWorkload) {
