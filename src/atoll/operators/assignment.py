@@ -11,7 +11,7 @@ from operator import mul, sub
 from atoll.operators.nodes import Load, Room
 
 ALL_ORDERS = 7  # up to this many groups are tried in every order
-SWAPS = 5_000  # of two cores, at most
+PAIRS = 5_000  # of cores that are looked at for an exchange, at most
 
 Traffic = Mapping[tuple[int, int], float]  # bytes/s between two cores, the lower number first
 Distances = Sequence[Sequence[float]]  # between places, symmetric
@@ -107,7 +107,7 @@ def _cores_moved(
         )
 
     least = 1e-9 * max(cost(traffic, placed, distances), 1e-300)
-    left = SWAPS
+    left = PAIRS
     gains = True
     while gains and left > 0:
         gains = False

@@ -10,6 +10,8 @@ from atoll.operators.assignment import Distances, Traffic, assign
 from atoll.operators.nodes import Load, Room, fewest, fit, spread
 from atoll.operators.subgraph import Subset, Weights, densest
 
+STEPS = 60_000  # of searches, for all sets of one number of places
+
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
@@ -32,25 +34,29 @@ def map_cores(
     least = fewest(rooms, len(loads), sum(load.amount for load in loads))
     too_small: set[tuple[tuple[Room, int], ...]] = set()
     for size in range(max(least, len(needed)), len(rooms) + 1):
+        left = STEPS
         for subset in densest(weights, size, needed, merit):
             # Subsets of the same rooms hold the same.
             kinds = ((rooms[one], one if one in needed else -1) for one in subset.places)
             kind = tuple(sorted(kinds))
             if kind in too_small:
                 continue
-            placed = _fitted(loads, rooms, subset.places)
+            placed, steps = _fitted(loads, rooms, subset.places)
             if placed is not None:
                 placed = assign(placed, loads, rooms, traffic, distances)
                 return Mapped(placed, True, subset)
             too_small.add(kind)
+            left -= steps
+            if left <= 0:
+                break
     placed = spread(loads, rooms)
     return Mapped(placed, False, None)
 
 
 def _fitted(
     loads: Sequence[Load], rooms: Sequence[Room], places: Sequence[int]
-) -> list[int] | None:
+) -> tuple[list[int] | None, int]:
     at = {place: rank for rank, place in enumerate(places)}
     inside = [load if load.place is None else load._replace(place=at[load.place]) for load in loads]
-    found = fit(inside, [rooms[place] for place in places])
-    return None if found is None else [places[rank] for rank in found]
+    found, steps = fit(inside, [rooms[place] for place in places])
+    return None if found is None else [places[rank] for rank in found], steps

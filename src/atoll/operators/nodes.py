@@ -49,15 +49,16 @@ def fewest(rooms: Sequence[Room], cores: int, amount: float) -> int:
     return needed
 
 
-def fit(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int] | None:
-    """For each load its room, so that all rooms hold; None: none was found.
+def fit(loads: Sequence[Load], rooms: Sequence[Room]) -> tuple[list[int] | None, int]:
+    """For each load its room, so that all rooms hold, None if none was found; and how many steps
+    that took.
 
     Those that are hardest to place come first, each into the room that it suits best: where its
     needs point the same way as what is left ('best dot product'). Then a search goes back, for at
     most STEPS steps, so small cases are exact. If these are not enough, exchanges go on.
     """
-    if sum(room.cores for room in rooms) < len(loads):
-        return None
+    if fewest(rooms, len(loads), sum(load.amount for load in loads)) > len(rooms):
+        return None, 1
     order = sorted(range(len(loads)), key=lambda one: _hardness(loads[one], rooms))
     left = [[room.cores, room.amount * _ROUND] for room in rooms]
     # An amount that a room lacks, or has without end, does not tell rooms apart.
@@ -84,12 +85,13 @@ def fit(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int] | None:
 
     found: list[int] = []
     open_ = [choices(loads[order[0]])]
-    for _ in range(STEPS + len(loads)):
+    most = STEPS + len(loads)
+    for step in range(1, most):
         place = next(open_[-1], None)
         if place is None:
             open_.pop()
             if not open_:
-                return None
+                return None, step
             take(found[-1], loads[order[len(found) - 1]], -1)
             found.pop()
             continue
@@ -97,9 +99,9 @@ def fit(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int] | None:
         found.append(place)
         if len(found) == len(loads):
             by_load = dict(zip(order, found, strict=True))
-            return [by_load[one] for one in range(len(loads))]
+            return [by_load[one] for one in range(len(loads))], step
         open_.append(choices(loads[order[len(found)]]))
-    return _exchanged(loads, rooms)
+    return _exchanged(loads, rooms), most
 
 
 def _exchanged(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int] | None:

@@ -45,10 +45,11 @@ class Operators:
 
     def __init__(self, graph: OperatorGraph) -> None:
         at = {one.id: place for place, one in enumerate(graph.operators)}
-        flows = [
-            (at[edge.giver], at[edge.taker], edge.bytes_per_s.value if edge.bytes_per_s else 0.0)
-            for edge in graph.edges
-        ]
+        carried_by: defaultdict[tuple[int, int], float] = defaultdict(float)
+        for edge in graph.edges:  # several from one operator to another count as one
+            known = edge.bytes_per_s
+            carried_by[at[edge.giver], at[edge.taker]] += known.value if known else 0.0
+        flows = [(giver, taker, carried) for (giver, taker), carried in carried_by.items()]
         _refuse_cycles(graph.operators, flows)
         looks = _looks(graph.operators, flows)
         ids = (one.id for one in graph.operators)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -90,9 +91,9 @@ def test_a_room_is_found_where_the_first_choice_fails() -> None:
     """The rooms hold 9 + 1 and 6 + 4 GB/s; fit has to pair them."""
     rooms = [Room(2, 10), Room(2, 10)]
     loads = [Load(one) for one in (6.0, 1.0, 4.0, 9.0)]
-    placed = fit(loads, rooms)
+    placed, _ = fit(loads, rooms)
     assert placed is not None and placed[0] == placed[2] != placed[1] == placed[3]
-    assert fit([Load(6), Load(6), Load(6)], rooms) is None
+    assert fit([Load(6), Load(6), Load(6)], rooms)[0] is None
     assert sorted(spread([Load(6), Load(6), Load(6)], rooms)) in ([0, 0, 1], [0, 1, 1])
 
 
@@ -101,10 +102,21 @@ def test_exchanges_fill_rooms_that_the_search_does_not() -> None:
     rooms = [Room(8, 20), Room(5, 40), Room(4, 30)]
     amounts = [8.5, 4.7, 3.2, 3.7, 2.1, 0.2, 4.7, 11.2, 3.9, 0.5, 6.4, 7.4, 8.9, 8.7, 0.5, 3.3, 7.1]
     loads = [Load(amounts[0], place=1), *map(Load, amounts[1:])]
-    placed = fit(loads, rooms)
+    placed, _ = fit(loads, rooms)
     assert placed is not None and placed[0] == 1
     for place, room in enumerate(rooms):
         assert room.holds([load for load, at in zip(loads, placed, strict=True) if at == place])
+
+
+def test_many_sets_of_unlike_nodes_end() -> None:
+    """16 nodes of about 40 GB/s and 20 cores of 12 to 15: by their sums 7 nodes could do, and there
+    are 11,440 sets of 7, too many to search in each of them."""
+    random = Random(3)
+    rooms = [Room(16, round(random.uniform(37, 43), 2)) for _ in range(16)]
+    loads = [Load(round(random.uniform(12, 15), 2)) for _ in range(20)]
+    flat = [[1.0] * 16] * 16
+    found = map_cores(loads, rooms, {}, flat, flat, [0.0] * 16)
+    assert found.holds and len(set(found.places)) == 8
 
 
 @pytest.mark.parametrize("groups", [3, 9])

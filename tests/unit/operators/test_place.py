@@ -172,6 +172,15 @@ def test_a_unit_has_the_largest_peak_and_the_sum_of_averages() -> None:
     assert unit.duty == pytest.approx(0.5)
 
 
+def test_two_edges_between_neighbours_are_one() -> None:
+    """A table joined with itself: the join is the scan's only consumer."""
+    once = graph(
+        [operator("scan", 0.2, blocking=True), operator("join", 0.2)], {("scan", "join"): 5.0}
+    )
+    twice = once.model_copy(update={"edges": once.edges * 2})
+    assert [unit.operators for unit in place(twice, plain(2)).units] == [("scan", "join")]
+
+
 def test_a_chain_is_cut_where_it_carries_least() -> None:
     operators = graph(
         [operator(name, 0.4, blocking=True) for name in "abcd"],
