@@ -109,14 +109,14 @@ def test_exchanges_fill_rooms_that_the_search_does_not() -> None:
 
 
 def test_many_sets_of_unlike_nodes_end() -> None:
-    """16 nodes of about 40 GB/s and 20 cores of 12 to 15: by their sums 7 nodes could do, and there
-    are 11,440 sets of 7, too many to search in each of them."""
+    """16 nodes of about 40 GB/s and 20 cores of 12 to 15. There are 11,440 sets of 7, too many to
+    search in each; one of them would do, and one of 8 is found."""
     random = Random(3)
     rooms = [Room(16, round(random.uniform(37, 43), 2)) for _ in range(16)]
     loads = [Load(round(random.uniform(12, 15), 2)) for _ in range(20)]
     flat = [[1.0] * 16] * 16
     found = map_cores(loads, rooms, {}, flat, flat, [0.0] * 16)
-    assert found.holds and len(set(found.places)) == 8
+    assert found.holds and len(set(found.places)) <= 8
 
 
 @pytest.mark.parametrize("groups", [3, 9])
