@@ -61,7 +61,19 @@ def pack(
             bound = len(best) if is_proven and not kept else bound
             break
         best[kept:] = fewer
-    return Packed(_even(items, capacity, len(best), cores_of, near) or best, bound)
+    found = _even(items, capacity, len(best), cores_of, near) or best
+    if not _nodes_hold(items, found, cores_of) and len(items) <= SEARCHED:
+        found = _Search(items, capacity).pack(range(len(items)), len(best), cores_of) or found
+    return Packed(found, bound)
+
+
+def _nodes_hold(
+    items: Sequence[Item], cores: Sequence[Sequence[int]], cores_of: dict[int, int]
+) -> bool:
+    """Whether each node has the cores that are filled with its items."""
+    nodes = (node for core in cores for node in {items[one].node for one in core})
+    used = Counter(node for node in nodes if node is not None)
+    return all(count <= cores_of[node] for node, count in used.items())
 
 
 def _even(
@@ -79,9 +91,7 @@ def _even(
     for _ in range(min(EVENINGS, 8_000 // len(items))):
         middle = (low + high) // 2
         found = first_fit(items, middle, near)
-        used = Counter(items[core[0]].node for core in found)
-        enough = all(used[node] <= cores for node, cores in cores_of.items())
-        if len(found) <= count and enough:
+        if len(found) <= count and _nodes_hold(items, found, cores_of):
             best, high = found, middle
         else:
             low = middle + 1

@@ -230,6 +230,13 @@ def test_data_that_cannot_move_fixes_the_node() -> None:
     assert len(found.cores) == 2 and found.bound is not None and found.bound.nodes == 2
 
 
+def test_a_fixed_node_gets_no_more_cores_than_it_has() -> None:
+    """First fit decreasing needs three cores for what is on node 1; the rest fits beside it."""
+    fixed = [operator(f"op{one}", duty, node=1) for one, duty in enumerate((0.32, 0.24, 0.24) * 2)]
+    found = place(graph([*fixed, operator("free", 0.4)]), plain(2, nodes=2))
+    assert {node.node: node.cores for node in found.nodes} == {0: 1, 1: 2}
+
+
 def test_bandwidth_needs_a_second_node() -> None:
     """A node gives 0.8 of 50 GB/s; four cores of 15 GB/s need two of them."""
     operators = graph([operator(f"op{one}", 0.7, memory_gbs=15) for one in range(4)])
