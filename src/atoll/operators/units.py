@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from atoll.errors import UsageError
-from atoll.schema.operator_graph import BUSY, Activity, GraphOperator, Known, OperatorGraph
+from atoll.schema.operator_graph import BUSY, Activity, GraphOperator, OperatorGraph
 from atoll.schema.text import first_of
 
 MOST_OVERLAP = 0.1  # of the windows, in which both may be busy
@@ -143,6 +143,8 @@ class Operators:
             parallel = self.all[chain[0]].parallel and len(chain) == 1
             replicas = -(-size // capacity) if parallel else 1
             known = [self.activity(one) for one in chain]
+            peaks = [one.peak.value for one in known if one.peak is not None]
+            memory_gbs = [one.memory_gbs.value for one in known if one.memory_gbs is not None]
             nodes = {self.all[one].node for one in chain} - {None}
             first = Unit(
                 operators=tuple(chain),
@@ -150,8 +152,8 @@ class Operators:
                 replica=0,
                 replicas=replicas,
                 duty=sum([one.duty.value for one in known]) / replicas,
-                peak=_of_all(max, [one.peak for one in known], replicas),
-                memory_gbs=_of_all(sum, [one.memory_gbs for one in known], replicas),
+                peak=max(peaks) / replicas if peaks else None,
+                memory_gbs=sum(memory_gbs) / replicas if memory_gbs else None,
                 cache_bytes=sum([one.cache_bytes or 0 for one in known]) / replicas,
                 node=nodes.pop() if nodes else None,
             )
@@ -174,14 +176,6 @@ class Operators:
                     if giver != taker:
                         found[(giver, taker) if giver < taker else (taker, giver)] += each
         return found
-
-
-def _of_all(
-    combine: Callable[[list[float]], float], figures: Sequence[Known | None], replicas: int
-) -> float | None:
-    """Of each replica; without the figures that are not known."""
-    known = [one.value for one in figures if one is not None]
-    return combine(known) / replicas if known else None
 
 
 def _looks(operators: Sequence[GraphOperator], flows: Sequence[_Flow]) -> list[int]:
