@@ -8,14 +8,10 @@ half as much again, and is watched. ANSWER gets what was seen, as JSON.
 
 from __future__ import annotations
 
-import ctypes
 import json
-import mmap
-import os
-import signal
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,72 +35,11 @@ from atoll.operators.watch import watch
 from atoll.schema.machine import Machine
 from atoll.schema.operator_graph import Activity, GraphOperator, Known, OperatorGraph, Source
 from atoll.schema.placement import Placement
+from tests.vm.inside.operator_program import PAGE_BYTES, PAGES, Operator, publish
 
-PAGE_BYTES, PAGES = 4096, 64
-PERIOD_S = 0.2
-PLANNED = 0.7  # of a core: each operator needs one
-DUTY = 0.05  # what they really use, since all of the guest's CPUs share the host's few
+PLANNED = 0.7  # of a core: each operator needs one (what they use: see operator_program)
 DRIFTING, MORE = 0.1, 0.15  # of the first operator, while it is watched
 HOST = LocalHost()
-
-
-@dataclass(frozen=True)
-class Operator:
-    """As it says of itself."""
-
-    name: str
-    pid: int
-    tid: int
-    early: int  # address of pages that it touched at once; 0: none
-    late: int  # of pages that it touches once it is placed
-
-
-def work(name: str, folder: Path, *, has_early: bool) -> None:
-    """An operator, until its process is killed."""
-    late = mmap.mmap(-1, PAGES * PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    early = mmap.mmap(-1, PAGES * PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    # The kernel joins neighbouring mappings, and a huge page would be of several operators.
-    late.madvise(mmap.MADV_NOHUGEPAGE)
-    if has_early:
-        touch(early)
-    me = Operator(
-        name,
-        os.getpid(),
-        threading.get_native_id(),
-        address(early) if has_early else 0,
-        address(late),
-    )
-    publish(folder / f"{name}.here", json.dumps(me.__dict__))
-    done = False
-    while True:
-        began_s = time.monotonic()
-        try:
-            duty = float((folder / f"{name}.duty").read_text())
-        except (OSError, ValueError):
-            duty = DUTY
-        until_s = time.thread_time() + duty * PERIOD_S
-        while time.thread_time() < until_s:
-            pass
-        if not done and (folder / "placed").exists():
-            touch(late)
-            publish(folder / f"{name}.done", "")
-            done = True
-        time.sleep(max(0.0, began_s + PERIOD_S - time.monotonic()))
-
-
-def touch(memory: mmap.mmap) -> None:
-    for page in range(PAGES):
-        memory[page * PAGE_BYTES] = 1
-
-
-def address(memory: mmap.mmap) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
-
-
-def publish(path: Path, text: str) -> None:
-    whole = path.with_suffix(".part")
-    whole.write_text(text)
-    whole.rename(path)
 
 
 @contextmanager
@@ -112,34 +47,22 @@ def operators(count: int) -> Iterator[tuple[list[Operator], Path]]:
     """As many of them, at work."""
     names = [f"op-{number}" for number in range(count)]
     alone, together = names[: (count + 1) // 2], names[(count + 1) // 2 :]
-    children: list[int] = []
+    children: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory(dir="/run") as made:
         folder = Path(made)
         try:
             for group in [*([name] for name in alone), together]:
                 if group:
-                    children += [fork(group, folder, has_early=group is not together)]
+                    argv = [sys.executable, "-m", "tests.vm.inside.operator_program", str(folder)]
+                    argv += ["late" if group is together else "early", *group]
+                    children.append(subprocess.Popen(argv))
             await_all(folder, names, ".here")
             found = [json.loads((folder / f"{name}.here").read_text()) for name in names]
             yield [Operator(**one) for one in found], folder
         finally:
-            for pid in children:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-
-
-def fork(group: Sequence[str], folder: Path, *, has_early: bool) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    threads = [
-        threading.Thread(target=work, args=(name, folder), kwargs={"has_early": has_early})
-        for name in group[1:]
-    ]
-    for thread in threads:
-        thread.start()
-    work(group[0], folder, has_early=has_early)
-    os._exit(1)  # it never ends by itself
+            for child in children:
+                child.kill()
+                child.wait()
 
 
 def await_all(folder: Path, names: Sequence[str], suffix: str) -> None:
@@ -210,8 +133,6 @@ def placed_on(nodes: int, machine: Machine) -> dict[str, Any]:
         program.place(plan)
         publish(folder / "placed", "")
         await_all(folder, names, ".done")
-        # What this process has written since the fork left pages of both to the children alone.
-        program.place(plan)
         checked = verify(HOST, program.threads(), plan, wait_s=30)
         return {
             "cpus": {unit.operators[0]: unit.cpu for unit in plan.units},
