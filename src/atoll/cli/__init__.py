@@ -31,7 +31,7 @@ COMMANDS = {
     "measure": "Measure latency, bandwidth, caches and memory; find the chiplets.",
     "profile": "Show or compare what 'atoll measure' measured.",
     "plan": "Plan the placement of an engine's worker instances.",
-    "render": "Write a plan as configuration, scripts or systemd units.",
+    "render": "Write a plan as files that start it without Atoll.",
     "up": "Start an engine as planned and watch it.",
     "ps": "List the deployments that are up or have failed.",
     "status": "Show one deployment: its state, how to connect, its processes.",

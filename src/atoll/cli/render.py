@@ -1,4 +1,4 @@
-"""`atoll render`: a plan as the engine's own configuration, scripts or systemd units."""
+"""`atoll render`: a plan as the engine's own configuration and the files that start it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ from atoll.store.plan_file import is_plan_file, read_plan
     epilog="Examples: atoll render trino -o /etc/atoll-trino --to systemd; "
     "atoll render trino --machine other.xml --explain; atoll render trino --synthetic "
     "'Package:2 NUMANode:1(memory=256GB) Core:48 PU:1' --explain; "
-    "atoll render trino --base /etc/trino --diff; atoll render singlestore -o leaves"
+    "atoll render trino --base /etc/trino --diff; "
+    "atoll render trino -o /srv/trino --to compose --image trinodb/trino:476 --user 1000; "
+    "atoll render singlestore -o leaves"
 )
 @click.argument("engine_or_plan", metavar="ENGINE|PLAN")
 @click.option(
@@ -48,7 +50,7 @@ from atoll.store.plan_file import is_plan_file, read_plan
     type=click.Choice(list(FORMS)),
     default="native",
     show_default=True,
-    help="Write scripts that place each process with numactl, or systemd units.",
+    help="Write scripts that place each process with numactl, systemd units, or a Compose file.",
 )
 @policy_option
 @count_option
@@ -81,6 +83,11 @@ from atoll.store.plan_file import is_plan_file, read_plan
 @click.option("--name", help="Name of the deployment (default: the engine's).")
 @click.option(
     "--user", help="Account that runs it (default: the one that the engine's packages create)."
+)
+@click.option(
+    "--image",
+    metavar="NAME",
+    help="For compose: the image that has the engine, at --home and --java.",
 )
 @click.option(
     "--port-base",

@@ -36,6 +36,7 @@ class Target:
     user: str
     port_base: int
     data: str  # the folder for whatever grows: data directories, spilled data
+    image: str = ""  # the container image that has the engine; empty: no containers
 
     @property
     def own_data(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A plan laid out for the folder where it will stay, to be started by hand or by systemd. Pure.
+"""A plan laid out for the folder where it will stay, to be started by something else. Pure.
 
 The layout is that of `atoll up`, with fixed ports and paths. It leaves out drivers: the driver is
 the user's own application.
@@ -6,6 +6,7 @@ the user's own application.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,27 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import ProcessSpec, Role
-from atoll.schema.plan import EngineTraits, HugePages, MemoryPolicy, Plan
+from atoll.schema.plan import EngineTraits, HugePages, MemoryPolicy, Plan, Policy
 from atoll.schema.rendered import FILE, Rendered
 from atoll.supervise.place import place_flags
 
 # The kernel's limit for the path of a UNIX socket, without the final NUL.
 _MAX_SOCKET_BYTES = 107
 _ANY_PORT = 50000  # no agent of a user's is likely to have it
+_LISTENS = "00010000"  # the flags of a listening socket (unix(7), __SO_ACCEPTCON)
+STOP_S = 300  # a database writes its memory to disk
+START_S = 300  # as `atoll up`
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process runs, and with which memory."""
+
+    cpus: tuple[int, ...] | None  # None: no mask
+    policy: MemoryPolicy
+    nodes: tuple[int, ...]  # of the policy
+    # None: no limit. WIM has none, because it is the engine as people start it.
+    limit_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +56,32 @@ class UnattendedDeployment:
     # Process -> the command that creates its data directory, to be run once.
     prepare: Mapping[str, tuple[str, ...]]
     facts: EngineFacts
-    memory_bytes: int  # what the plan gives all of it together
+    coordinator_bytes: int  # the memory of all that is in no slot
 
     @property
     def mark(self) -> str:
         """Tells this deployment's processes from others; see `atoll.inspect.rendered`."""
         return f"{self.target.name}:{self.target.folder}"
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """What the plan gives all of it together; None under WIM."""
+        if self.plan.policy is Policy.WIM:
+            return None
+        return sum(slot.memory_bytes for slot in self.plan.slots) + self.coordinator_bytes
+
+    def place(self, spec: ProcessSpec) -> Place:
+        limited = self.plan.policy is not Policy.WIM
+        if spec.slot is not None:
+            slot = self.plan.slots[spec.slot]
+            limit = slot.memory_bytes if limited else None
+            return Place(slot.cpus, slot.memory_policy, slot.memory_nodes, limit)
+        limit = self.coordinator_bytes if limited and self.coordinator_bytes else None
+        own = self.plan.coordinator
+        if own is None:
+            return Place(None, MemoryPolicy.FIRST_TOUCH, (), limit)
+        policy = MemoryPolicy.BIND if own.memory_nodes else MemoryPolicy.FIRST_TOUCH
+        return Place(own.cpus, policy, own.memory_nodes, limit)
 
     def environment(self, spec: ProcessSpec) -> list[tuple[str, str]]:
         return sorted({**spec.env, MARK: self.mark, PROCESS_MARK: spec.name}.items())
@@ -121,15 +156,36 @@ def lay_out(
         tuple(processes),
         prepare,
         facts_of(engine),
-        _memory_bytes(plan, engine.traits),
+        _coordinator_bytes(plan, engine.traits),
     )
 
 
-def _memory_bytes(plan: Plan, traits: EngineTraits) -> int:
-    workers = sum(slot.memory_bytes for slot in plan.slots)
+def _coordinator_bytes(plan: Plan, traits: EngineTraits) -> int:
     if plan.coordinator is None:
-        return workers
-    return workers + plan.coordinator.heap_bytes + traits.coordinator_overhead_bytes
+        return 0
+    return plan.coordinator.heap_bytes + traits.coordinator_overhead_bytes
+
+
+def listens(spec: ProcessSpec) -> str:
+    """A command for bash that succeeds once the process accepts connections; empty if it is
+    ready without."""
+    if spec.ready_port is not None:  # bash(1), Redirections
+        return f": </dev/tcp/{spec.ready_address}/{spec.ready_port}"
+    if spec.ready_socket is not None:
+        path = shlex.quote(f" {spec.ready_socket}")
+        return f"grep -F {path} /proc/net/unix | grep -q ' {_LISTENS} '"
+    return ""
+
+
+def earlier(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[ProcessSpec]:
+    """The processes that must accept connections before this one starts."""
+    return [other for other in deployment.processes if other.stage < spec.stage]
+
+
+def writable(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[str]:
+    """The folders in which the process writes."""
+    target = deployment.target
+    return [target.data, *([target.folder] if spec.ready_socket else [])]
 
 
 def _is_secret(key: str, value: str) -> bool:
@@ -210,9 +266,12 @@ def folder_of(
     )
 
 
-def numactl_argv(plan: Plan, process: ProcessSpec) -> list[str]:
-    """The process behind numactl; the process alone if it needs no place."""
+def numactl_argv(plan: Plan, process: ProcessSpec, *, cpus: bool = True) -> list[str]:
+    """The process behind numactl; the process alone if it needs no place. `cpus`: False if another
+    sets the mask."""
     flags = place_flags(plan, process)
+    if not cpus and flags[:1] == ["-C"]:
+        flags = flags[2:]
     if not flags:
         return list(process.argv)
     argv = ["numactl", *flags, "--", *process.argv]

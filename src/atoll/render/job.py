@@ -26,6 +26,7 @@ from atoll.plan.capacity import check_room
 from atoll.plan.network import Listen
 from atoll.plan.request import Choices
 from atoll.probing.allocators import library_of
+from atoll.render.compose import render_compose
 from atoll.render.deployment import UnattendedDeployment, lay_out, slot_places
 from atoll.render.explain import explain
 from atoll.render.native import render_native
@@ -37,9 +38,13 @@ from atoll.supervise.records import check_name
 FORMS: Mapping[str, Callable[[UnattendedDeployment], Rendering]] = {
     "native": render_native,
     "systemd": render_systemd,
+    "compose": render_compose,
 }
+_OF_IMAGES = ("compose",)
 # Account names of shadow-utils and of directories (user@domain), or a uid other than root's.
 _ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]*|[1-9][0-9]*")
+# A registry's host, a path, a tag and a digest. The runtime knows which of them it needs.
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 
 
 # The machine to plan for, and where its instances listen.
@@ -64,7 +69,13 @@ class RenderOptions:
     data: str | None
     name: str | None
     user: str | None
+    image: str | None
     port_base: int
+
+    @property
+    def engine_is_here(self) -> bool:
+        """Its files are on this machine, not on another and not in an image."""
+        return self.here and self.image is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +108,7 @@ def make_job(
     plan = _plan(source, engine.traits, options, "auto", ground)
     target = _target(plan, facts_of(engine).account, options)
     installation, remarks = _installation(engine, options, host)
-    if options.here and options.home is None:
+    if options.engine_is_here and options.home is None:
         remarks += _cache_remarks(installation, target.user)
     deployment = lay_out(plan, engine, installation, target, preload=_preload(plan, options, host))
     return RenderJob(
@@ -138,6 +149,14 @@ def _check(options: RenderOptions) -> None:
         raise UsageError("nothing to do; give -o DIR, --explain or --diff")
     if options.diff and options.base is None:
         raise UsageError("--diff compares with your own configuration; name it with --base")
+    if (options.form in _OF_IMAGES) != (options.image is not None):
+        raise UsageError(
+            f"--to {options.form} starts containers; name an image that has the engine with --image"
+            if options.image is None
+            else f"--image: --to {options.form} starts no container; leave it out"
+        )
+    if options.image is not None and not _IMAGE.fullmatch(options.image):
+        raise UsageError(f"--image {options.image!r}: not an image; give NAME:TAG or NAME@DIGEST")
     if options.base is None or options.output is None:
         return
     # The next rendering would read what was written there.
@@ -164,10 +183,10 @@ def _plan(
 
 def _preload(plan: Plan, options: RenderOptions, host: Host) -> str:
     """The library of the plan's malloc where the deployment will run."""
-    if plan.malloc is not Malloc.SYSTEM and not options.here:
+    if plan.malloc is not Malloc.SYSTEM and not options.engine_is_here:
         raise UsageError(
-            f"--malloc {plan.malloc}: where another machine has the library is unknown; "
-            "render on that machine"
+            f"--malloc {plan.malloc}: where another machine or an image has the library is "
+            "unknown; render on that machine, and without an image"
         )
     return library_of(plan.malloc, host)
 
@@ -180,12 +199,18 @@ def _target(plan: Plan, account: str, options: RenderOptions) -> Target:
         user=options.user or account or plan.engine,
         port_base=options.port_base,
         data=_absolute(options.data) if options.data else f"{folder}/data",
+        image=options.image or "",
     )
     check_name(target.name)
     if target.user == "root":
         raise UsageError("no engine needs root; name another --user")
     if not _ACCOUNT.fullmatch(target.user):
         raise UsageError(f"--user {target.user!r}: not an account; name one other than root")
+    if target.image and not target.user.isdigit():
+        raise UsageError(
+            f"--user {target.user}: each image has its own names of accounts; give the account's "
+            "number (id -u)"
+        )
     return target
 
 
@@ -196,7 +221,7 @@ def _installation(
     found here, what the options name, or the usual places."""
     found: Installation | None = None
     remarks: tuple[str, ...] = ()
-    if options.here and options.home is None:
+    if options.engine_is_here and options.home is None:
         try:
             found = located(engine, host)
         except (EngineFailed, NotPermitted) as fault:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from atoll.engines.calls import engine_notes
 from atoll.engines.rendered import Rendering
@@ -92,8 +93,13 @@ def _connect(deployment: UnattendedDeployment) -> list[str]:
     return lines
 
 
-def preparations(deployment: UnattendedDeployment) -> list[str]:
-    """What to do once. The files contain secrets, so they must belong to the engine's account."""
+def preparations(
+    deployment: UnattendedDeployment, create: Callable[[ProcessSpec], str] | None = None
+) -> list[str]:
+    """What to do once. The files contain secrets, so they must belong to the engine's account.
+
+    `create`: the shell command that creates a process's data directory; without it, sudo."""
+    create = create or partial(_as_account, deployment)
     target = deployment.target
     is_number = target.user.isdigit()
     lines = [
@@ -105,13 +111,17 @@ def preparations(deployment: UnattendedDeployment) -> list[str]:
     ]
     if not target.own_data:
         lines.append(f"install -d -m 700 -o {target.user} {shlex.quote(target.data)}")
-    for spec in deployment.processes:
-        if command := deployment.prepare.get(spec.name):
-            placed = numactl_argv(deployment.plan, spec.model_copy(update={"argv": command}))
-            env = [f"{key}={value}" for key, value in sorted(spec.env.items())]
-            account = f"#{target.user}" if is_number else target.user
-            lines.append(shlex.join(["sudo", "-u", account, "env", *env, *placed]))
+    lines += [create(spec) for spec in deployment.processes if spec.name in deployment.prepare]
     return [*lines, "```", ""]
+
+
+def _as_account(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
+    command = deployment.prepare[spec.name]
+    placed = numactl_argv(deployment.plan, spec.model_copy(update={"argv": command}))
+    env = [f"{key}={value}" for key, value in sorted(spec.env.items())]
+    user = deployment.target.user
+    account = f"#{user}" if user.isdigit() else user
+    return shlex.join(["sudo", "-u", account, "env", *env, *placed])
 
 
 def _started_by_hand(deployment: UnattendedDeployment) -> list[str]:

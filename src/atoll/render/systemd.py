@@ -16,11 +16,19 @@ from dataclasses import replace
 from atoll.engines.facts import EngineFacts
 from atoll.engines.rendered import Rendering, Target
 from atoll.errors import UsageError
-from atoll.render.deployment import UnattendedDeployment, folder_of
+from atoll.render.deployment import (
+    START_S,
+    STOP_S,
+    UnattendedDeployment,
+    earlier,
+    folder_of,
+    listens,
+    writable,
+)
 from atoll.render.native import preparations, readme
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.deployment import ProcessSpec
-from atoll.schema.plan import MemoryPolicy, Policy
+from atoll.schema.plan import MemoryPolicy
 from atoll.supervise.place import plan_cpus
 
 _POLICY = {
@@ -29,9 +37,6 @@ _POLICY = {
     MemoryPolicy.PREFERRED: "preferred",
     MemoryPolicy.INTERLEAVE: "interleave",
 }
-_STOP_S = 300  # a database writes its memory to disk
-_START_S = 300  # as `atoll up`
-_LISTENS = "00010000"  # the flags of a listening socket (unix(7), __SO_ACCEPTCON)
 # A server of an ordinary user needs nothing that these take away.
 _CLOSED_OFF = (
     "NoNewPrivileges=yes",
@@ -45,7 +50,7 @@ _CLOSED_OFF = (
     "ProtectSystem=strict",
 )
 _RESTART_S = 5
-_STARTS, _START_LIMIT_S = 5, 5 * (_START_S + _STOP_S)  # then a unit stays failed
+_STARTS, _START_LIMIT_S = 5, 5 * (START_S + STOP_S)  # then a unit stays failed
 
 
 def render_systemd(deployment: UnattendedDeployment) -> Rendering:
@@ -79,17 +84,13 @@ def unit_files(deployment: UnattendedDeployment) -> dict[str, str]:
 
 
 def _limit(deployment: UnattendedDeployment) -> list[tuple[str, list[str]]]:
-    """WIM is the engine as people start it, without limits."""
-    if deployment.plan.policy is Policy.WIM:
-        return []
-    return [("Slice", [f"MemoryMax={deployment.memory_bytes}"])]
+    most = deployment.limit_bytes
+    return [] if most is None else [("Slice", [f"MemoryMax={most}"])]
 
 
 def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
     target = deployment.target
-    before = [
-        _unit(deployment, other) for other in deployment.processes if other.stage < spec.stage
-    ]
+    before = [_unit(deployment, other) for other in earlier(deployment, spec)]
     # An address of a NIC can be used once the network is configured.
     network = "network-online.target" if deployment.plan.addresses else "network.target"
     unit = [
@@ -116,12 +117,12 @@ def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
         # The first process ends its own children: a database's processes, a worker's executors.
         "KillMode=mixed",
         *_stop_signal(deployment.facts),
-        f"TimeoutStopSec={_STOP_S}",
+        f"TimeoutStopSec={STOP_S}",
         "Restart=on-failure",
         f"RestartSec={_RESTART_S}",
         "UMask=0077",
         *_CLOSED_OFF,
-        f"ReadWritePaths={' '.join(map(_word, _writable(deployment, spec)))}",
+        f"ReadWritePaths={' '.join(map(_word, writable(deployment, spec)))}",
         # A private /tmp would hide a deployment that lies there.
         f"PrivateTmp={'no' if _is_temporary(target) else 'yes'}",
         "LimitNOFILE=131072",
@@ -133,23 +134,14 @@ def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
 def _readiness(spec: ProcessSpec) -> list[str]:
     """The unit counts as started once the process accepts connections. If it ends before, so does
     the check."""
-    if spec.ready_port is not None:  # bash(1), Redirections
-        listens = f": </dev/tcp/{spec.ready_address}/{spec.ready_port}"
-    elif spec.ready_socket is not None:
-        path = shlex.quote(f" {spec.ready_socket}")
-        listens = f"grep -F {path} /proc/net/unix | grep -q ' {_LISTENS} '"
-    else:
+    test = listens(spec)
+    if not test:
         return []
-    check = f'until ({listens}) 2>/dev/null; do kill -0 "$MAINPID" || exit 1; sleep 0.2; done'
+    check = f'until ({test}) 2>/dev/null; do kill -0 "$MAINPID" || exit 1; sleep 0.2; done'
     return [
         f"ExecStartPost=/bin/bash -c {_argument(check)}",
-        f"TimeoutStartSec={_START_S}",
+        f"TimeoutStartSec={START_S}",
     ]
-
-
-def _writable(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[str]:
-    target = deployment.target
-    return [target.data, *([target.folder] if spec.ready_socket else [])]
 
 
 def _is_temporary(target: Target) -> bool:
@@ -163,26 +155,19 @@ def _stop_signal(facts: EngineFacts) -> list[str]:
 
 
 def _place(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[str]:
-    plan = deployment.plan
-    policy, nodes = MemoryPolicy.FIRST_TOUCH, ""
-    if spec.slot is not None:
-        slot = plan.slots[spec.slot]
-        cpus, policy, nodes = slot.cpus, slot.memory_policy, format_cpulist(slot.memory_nodes)
-        if policy is MemoryPolicy.WEIGHTED_INTERLEAVE or (
-            policy is MemoryPolicy.PREFERRED and len(slot.memory_nodes) > 1
-        ):
-            raise UsageError(
-                f"systemd has no memory policy {policy.value} of nodes {nodes}; "
-                "render with --to native, or plan with --memory bind or interleave"
-            )
-    elif plan.coordinator is not None:
-        cpus, nodes = plan.coordinator.cpus, format_cpulist(plan.coordinator.memory_nodes)
-        policy = MemoryPolicy.BIND if nodes else policy
-    else:
-        cpus = None
+    place = deployment.place(spec)
+    policy, nodes = place.policy, format_cpulist(place.nodes)
+    if policy is MemoryPolicy.WEIGHTED_INTERLEAVE or (
+        policy is MemoryPolicy.PREFERRED and len(place.nodes) > 1
+    ):
+        raise UsageError(
+            f"systemd has no memory policy {policy.value} of nodes {nodes}; "
+            "render with --to native, or plan with --memory bind or interleave"
+        )
     lines = []
-    if cpus is not None:
-        lines += [f"AllowedCPUs={format_cpulist(cpus)}", f"CPUAffinity={format_cpulist(cpus)}"]
+    if place.cpus is not None:
+        cpus = format_cpulist(place.cpus)
+        lines += [f"AllowedCPUs={cpus}", f"CPUAffinity={cpus}"]
     if policy is MemoryPolicy.BIND:
         lines.append(f"AllowedMemoryNodes={nodes}")
     if policy in _POLICY:

@@ -21,14 +21,17 @@ MACHINE = str(GOLDEN / "machines" / "unequal.xml")
 Capture = pytest.CaptureFixture[str]
 
 HOME = ("--home", "/opt/engine", "--java", "/opt/java")
+COMPOSE = ("--to", "compose", "--image", "db:1", "--user", "1001")
 WIDE = ("--synthetic", "NUMANode:1(memory=32TB) Core:1600 PU:1", "-n", "1600")
 SMALL = ("--synthetic", "NUMANode:1(memory=28GB) Core:4 PU:1")
 TOO_HIGH = {"option": "--port-base 64000"}
+IMAGE = ("--image", "db:1", "--user", "1001")
 # Where a rendering is for another machine, nothing of this one is in it.
 ELSEWHERE = ("--machine", MACHINE, "--at", "/srv/there")
 RENDERINGS = {
     "trino-systemd": ("trino", "--to", "systemd"),
     "postgresql-native": ("postgresql", "--policy", "win"),
+    "postgresql-compose": ("postgresql", "--policy", "win", "--to", "compose", *IMAGE),
     "singlestore": ("singlestore",),
     "greenplum": ("greenplum", "--policy", "win"),
 }
@@ -187,6 +190,12 @@ def test_96_cores_and_512_gb_is_answered(capsys: Capture) -> None:
         (["trino", "-o", "x", "--user", "x\nExecStartPre=/bin/sh"], {"option": "--user"}),
         (["trino", "-o", "x", "--at", "/srv/a\nb"], {"path": r"'/srv/a\nb'"}),
         (["trino", "-o", "x", "--to", "systemd", "--name", "a--b", *HOME], {"name": "a--b"}),
+        (["trino", "-o", "x", "--to", "compose"], {"form": "--to compose"}),
+        (["trino", "-o", "x", "--image", "db:1"], {"form": "--to native"}),
+        (["trino", *SMALL, "-o", "x", *COMPOSE, "--user", "trino"], {"user": "--user trino"}),
+        (["trino", "-o", "x", *COMPOSE, "--image", "a b"], {"image": "'a b'"}),
+        (["trino", *SMALL, "-o", "x", *COMPOSE, "--name", "T"], {"name": "--name T"}),
+        (["trino", "-o", "x", *COMPOSE, "--malloc", "jemalloc"], {"malloc": "jemalloc"}),
         (["trino", "-o", ".", *SMALL, *HOME], {"path": "{folder}"}),
         (["trino", "-o", "x", *WIDE, "--port-base", "64000"], TOO_HIGH),
         (["greenplum", "-o", "x", *WIDE, "--port-base", "64000"], TOO_HIGH),
