@@ -191,22 +191,31 @@ def timed(variant: Variant) -> tuple[Outcome, float]:
         return verify(variant, Path(folder)), time.monotonic() - began
 
 
-def check(variants: Sequence[Variant], pool: ThreadPoolExecutor) -> int:
+def check(variants: Sequence[Variant]) -> int:
     """Check them all and print the table. Returns how many were not as expected."""
-    wrong = 0
-    for variant, (outcome, seconds) in zip(variants, pool.map(timed, variants), strict=True):
-        found = complaint(variant, outcome)
-        wrong += found is not None
-        said = "holds" if outcome.failed is None else "fails"
-        print(
-            f"{'ok   ' if found is None else 'WRONG'} {variant.model:<11} {said}  "
-            f"{outcome.states:>8} states {seconds:5.1f} s  "
-            f"{variant.what} [{' '.join(variant.flags) or 'as the code is'}]",
-            flush=True,
+    pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    try:
+        return sum(
+            say(variant, *found)
+            for variant, found in zip(variants, pool.map(timed, variants), strict=True)
         )
-        if found is not None:
-            print(f"      {found}; see --trace {variant.name}")
-    return wrong
+    finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C does not wait for the others
+
+
+def say(variant: Variant, outcome: Outcome, seconds: float) -> bool:
+    """Print a line of the table. Returns whether the outcome is not the expected one."""
+    found = complaint(variant, outcome)
+    said = "holds" if outcome.failed is None else "fails"
+    print(
+        f"{'ok   ' if found is None else 'WRONG'} {variant.model:<11} {said}  "
+        f"{outcome.states:>8} states {seconds:5.1f} s  "
+        f"{variant.what} [{' '.join(variant.flags) or 'as the code is'}]",
+        flush=True,
+    )
+    if found is not None:
+        print(f"      {found}; see --trace {variant.name}")
+    return found is not None
 
 
 def trace(name: str) -> None:
@@ -234,11 +243,7 @@ def main() -> int:
     if name := parser.parse_args().trace:
         trace(name)
         return 0
-    pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
-    try:
-        wrong = check(VARIANTS, pool)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    wrong = check(VARIANTS)
     print(f"{len(VARIANTS) - wrong} of {len(VARIANTS)} as expected")
     return 1 if wrong else 0
 
