@@ -34,6 +34,7 @@ from atoll.store.plan_file import is_plan_file, read_plan
     "'Package:2 NUMANode:1(memory=256GB) Core:48 PU:1' --explain; "
     "atoll render trino --base /etc/trino --diff; "
     "atoll render trino -o /srv/trino --to compose --image trinodb/trino:476 --user 1000; "
+    "atoll render postgresql -o /shared/pg --to slurm; "
     "atoll render singlestore -o leaves"
 )
 @click.argument("engine_or_plan", metavar="ENGINE|PLAN")
@@ -50,7 +51,8 @@ from atoll.store.plan_file import is_plan_file, read_plan
     type=click.Choice(list(FORMS)),
     default="native",
     show_default=True,
-    help="Write scripts that place each process with numactl, systemd units, or a Compose file.",
+    help="What starts it: scripts that place each process with numactl, systemd units, a Compose "
+    "file, or a Slurm job.",
 )
 @policy_option
 @count_option

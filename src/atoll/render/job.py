@@ -30,6 +30,7 @@ from atoll.render.compose import render_compose
 from atoll.render.deployment import UnattendedDeployment, lay_out, slot_places
 from atoll.render.explain import explain
 from atoll.render.native import render_native
+from atoll.render.slurm import render_slurm
 from atoll.render.systemd import render_systemd
 from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, HugePages, Malloc, Plan
@@ -39,6 +40,7 @@ FORMS: Mapping[str, Callable[[UnattendedDeployment], Rendering]] = {
     "native": render_native,
     "systemd": render_systemd,
     "compose": render_compose,
+    "slurm": render_slurm,
 }
 _OF_IMAGES = ("compose",)
 # Account names of shadow-utils and of directories (user@domain), or a uid other than root's.

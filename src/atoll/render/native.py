@@ -16,20 +16,23 @@ from atoll.supervise.place import counts
 
 
 def render_native(deployment: UnattendedDeployment) -> Rendering:
-    scripts = {f"bin/{spec.name}.sh": script(deployment, spec) for spec in deployment.processes}
+    scripts = {
+        f"bin/{spec.name}.sh": script(deployment, spec, numactl_argv(deployment.plan, spec))
+        for spec in deployment.processes
+    }
     return folder_of(deployment, scripts, readme(deployment, _started_by_hand(deployment)))
 
 
-def script(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
-    """A shell script that becomes the process."""
+def script(deployment: UnattendedDeployment, spec: ProcessSpec, argv: Sequence[str]) -> str:
+    """A shell script that becomes `argv`: the process, behind numactl if that places it."""
     plan, folder = deployment.plan, deployment.target.folder
     lines = [
         "#!/bin/sh",
-        f"# {spec.name}, placed with numactl: {place_of(plan, spec)}",
+        f"# {spec.name}, with its place in the words of numactl: {place_of(plan, spec)}",
         f"cd {shlex.quote(f'{folder}/{spec.cwd}'.rstrip('/'))} || exit 1",
         *(f"export {key}={shlex.quote(value)}" for key, value in deployment.environment(spec)),
         *(f"set -a; . {shlex.quote(path)}; set +a" for path in deployment.secret_environment(spec)),
-        f"exec {_wrapped(numactl_argv(plan, spec))}",
+        f"exec {_wrapped(argv)}",
     ]
     return "\n".join(lines) + "\n"
 

@@ -32,6 +32,7 @@ RENDERINGS = {
     "trino-systemd": ("trino", "--to", "systemd"),
     "postgresql-native": ("postgresql", "--policy", "win"),
     "postgresql-compose": ("postgresql", "--policy", "win", "--to", "compose", *IMAGE),
+    "spark-slurm": ("spark", "--policy", "win", "--to", "slurm"),
     "singlestore": ("singlestore",),
     "greenplum": ("greenplum", "--policy", "win"),
 }

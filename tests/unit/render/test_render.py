@@ -134,7 +134,7 @@ def test_odd_names_are_quoted() -> None:
     folder = '/srv/it\'s 100% $HOME "x"'
     made = unattended("trino", target=replace(TARGET, folder=folder, data=f"{folder}/data"))
     spec = made.processes[1]
-    text = script(made, spec)
+    text = script(made, spec, numactl_argv(made.plan, spec))
     assert words_of(text) == numactl_argv(made.plan, spec)
     unit = unit_files(made)[f"t-{spec.name}.service"]
     line = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
@@ -146,7 +146,7 @@ def test_an_engine_as_it_is_has_no_place() -> None:
     made = unattended("trino", policy="wim")
     unit = unit_files(made)["t-worker-0.service"]
     assert not any(word in unit for word in ("AllowedCPUs", "CPUAffinity", "NUMA"))
-    assert words_of(script(made, made.processes[1]))[0] == "/opt/java/bin/java"
+    assert words_of(render_native(made).scripts["bin/worker-0.sh"])[0] == "/opt/java/bin/java"
 
 
 def test_data_may_lie_elsewhere() -> None:
