@@ -52,7 +52,7 @@ from atoll.store.plan_file import is_plan_file, read_plan
     default="native",
     show_default=True,
     help="What starts it: scripts that place each process with numactl, systemd units, a Compose "
-    "file, or a Slurm job.",
+    "file, a Slurm job, or pods of Kubernetes.",
 )
 @policy_option
 @count_option
@@ -89,7 +89,7 @@ from atoll.store.plan_file import is_plan_file, read_plan
 @click.option(
     "--image",
     metavar="NAME",
-    help="For compose: the image that has the engine, at --home and --java.",
+    help="For compose and k8s: the image that has the engine, at --home and --java.",
 )
 @click.option(
     "--port-base",

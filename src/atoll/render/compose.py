@@ -133,7 +133,7 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
     file = f"/etc/atoll/{target.name}.{_FILE}"
     compose = f"docker compose -p {target.name} -f {file}"
     lines = [
-        *needs_of_image(deployment),
+        *needs_of_image(deployment, numactl=True),
         "",
         "## The Compose file",
         "",

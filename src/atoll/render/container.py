@@ -6,7 +6,7 @@ of the plan stay true. Its image has the engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from atoll.render.deployment import UnattendedDeployment, numactl_argv, writable
 from atoll.schema.deployment import ProcessSpec
@@ -19,7 +19,14 @@ _WITH_SECRETS = 'set -a; . "$0"; set +a; exec "$@"'
 
 def command(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[str]:
     """The process behind numactl if it has a memory policy; the runtime sets the CPUs."""
-    argv = numactl_argv(deployment.plan, spec, cpus=False)
+    return with_secrets(deployment, spec, numactl_argv(deployment.plan, spec, cpus=False))
+
+
+def with_secrets(
+    deployment: UnattendedDeployment, spec: ProcessSpec, argv: Sequence[str]
+) -> list[str]:
+    """`argv` behind a shell that reads the process's secret variables, if it has some."""
+    argv = list(argv)
     for path in deployment.secret_environment(spec):
         argv = ["/bin/sh", "-c", _WITH_SECRETS, path, *argv]
     return argv
@@ -40,7 +47,7 @@ def working_folder(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
     return f"{deployment.target.folder}/{spec.cwd}".rstrip("/")
 
 
-def needs_of_image(deployment: UnattendedDeployment) -> list[str]:
+def needs_of_image(deployment: UnattendedDeployment, *, numactl: bool) -> list[str]:
     """Lines of the README: what the image must have."""
     target = deployment.target
     programs = dict.fromkeys(
@@ -56,9 +63,9 @@ def needs_of_image(deployment: UnattendedDeployment) -> list[str]:
         "",
         f"- the engine, at the paths that the files name: {_code(programs)};",
         f"- an account with the number {target.user};",
-        "- `sh`, `bash` and `grep`;",
+        "- `sh`, `bash`, `grep` and `sleep`.",
     ]
-    if any(sets_memory(deployment, spec) for spec in deployment.processes):
+    if numactl and any(sets_memory(deployment, spec) for spec in deployment.processes):
         lines.append("- `numactl`, which sets the memory policy of each process.")
     return [
         *lines,

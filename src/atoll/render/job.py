@@ -29,6 +29,7 @@ from atoll.probing.allocators import library_of
 from atoll.render.compose import render_compose
 from atoll.render.deployment import UnattendedDeployment, lay_out, slot_places
 from atoll.render.explain import explain
+from atoll.render.k8s import render_k8s
 from atoll.render.native import render_native
 from atoll.render.slurm import render_slurm
 from atoll.render.systemd import render_systemd
@@ -41,8 +42,9 @@ FORMS: Mapping[str, Callable[[UnattendedDeployment], Rendering]] = {
     "systemd": render_systemd,
     "compose": render_compose,
     "slurm": render_slurm,
+    "k8s": render_k8s,
 }
-_OF_IMAGES = ("compose",)
+_OF_IMAGES = ("compose", "k8s")
 # Account names of shadow-utils and of directories (user@domain), or a uid other than root's.
 _ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]*|[1-9][0-9]*")
 # A registry's host, a path, a tag and a digest. The runtime knows which of them it needs.

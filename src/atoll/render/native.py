@@ -114,7 +114,8 @@ def preparations(
     ]
     if not target.own_data:
         lines.append(f"install -d -m 700 -o {target.user} {shlex.quote(target.data)}")
-    lines += [create(spec) for spec in deployment.processes if spec.name in deployment.prepare]
+    own = (create(spec) for spec in deployment.processes if spec.name in deployment.prepare)
+    lines += dict.fromkeys(own)  # one command may do it for all
     return [*lines, "```", ""]
 
 

@@ -33,6 +33,16 @@ RENDERINGS = {
     "postgresql-native": ("postgresql", "--policy", "win"),
     "postgresql-compose": ("postgresql", "--policy", "win", "--to", "compose", *IMAGE),
     "spark-slurm": ("spark", "--policy", "win", "--to", "slurm"),
+    "postgresql-k8s": (
+        "postgresql",
+        "--policy",
+        "wicp",
+        "--to",
+        "k8s",
+        *IMAGE,
+        "--reserve-cores",
+        "1",
+    ),
     "singlestore": ("singlestore",),
     "greenplum": ("greenplum", "--policy", "win"),
 }

@@ -1,0 +1,327 @@
+"""A deployment as Kubernetes pods, with the kubelet's settings. Pure.
+
+A pod cannot name CPUs. A pod of a slot has Guaranteed QoS and whole CPUs, for which the kubelet's
+static policies choose CPUs of their own, and memory of the same node. Where a slot is smaller than
+a node, the balloons policy of NRI takes the kubelet's part.
+
+Source: kubernetes.io, 'Control CPU Management Policies on the Node' and 'Memory Manager';
+containers/nri-plugins, docs/resource-policy/policy/balloons.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from atoll.engines.rendered import Rendering
+from atoll.errors import UsageError
+from atoll.render.container import folders, needs_of_image, with_secrets, working_folder
+from atoll.render.deployment import (
+    START_S,
+    STOP_S,
+    UnattendedDeployment,
+    earlier,
+    folder_of,
+    listens,
+)
+from atoll.render.native import preparations, readme
+from atoll.render.yaml import Value, yaml_text
+from atoll.schema.deployment import ProcessSpec
+from atoll.schema.plan import CoordinatorKind, MemoryPolicy, Policy
+
+_NAME = re.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_LABEL = "atoll/machine"
+_BALLOON = "balloon.balloons.resource-policy.nri.io"
+_OWN_MIB, _EVICTION_MIB = 1024, 100  # the kubelet's; it wants them in reservedMemory too
+_CREATE = "create"
+
+
+def render_k8s(deployment: UnattendedDeployment) -> Rendering:
+    """Raises UsageError for what pods cannot do: a name, memory policies, shared CPUs."""
+    _check(deployment)
+    pods = [_pod(deployment, spec) for spec in deployment.processes]
+    files = {"pods": pods, "kubelet": [_kubelet(deployment)]}
+    if creators := [_creator(deployment, spec) for spec in _to_create(deployment)]:
+        files[_CREATE] = creators
+    if _smaller_than_node(deployment):
+        files["balloons"] = [_balloons(deployment)]
+    texts = {f"k8s/{name}.yaml": "---\n".join(map(yaml_text, all_)) for name, all_ in files.items()}
+    rendering = folder_of(deployment, {}, readme(deployment, _how(deployment)))
+    return replace(rendering, files={**rendering.files, **texts})
+
+
+def _check(deployment: UnattendedDeployment) -> None:
+    name, plan = deployment.target.name, deployment.plan
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"--name {name}: a pod's name has only small letters, digits and '-', and begins and "
+            "ends with a letter or digit; give another name"
+        )
+    if ":" in f"{deployment.target.folder}{deployment.target.data}":
+        raise UsageError(
+            f"{deployment.target.folder}: a container of Kubernetes cannot have a folder with ':'; "
+            "give others with --at and --data"
+        )
+    for spec in deployment.processes:
+        policy = deployment.place(spec).policy
+        if policy not in (MemoryPolicy.BIND, MemoryPolicy.LOCAL, MemoryPolicy.FIRST_TOUCH):
+            raise UsageError(
+                f"Kubernetes has no memory policy {policy.value}; render with --to native, or plan "
+                "with --memory bind"
+            )
+    if plan.coordinator is not None and plan.coordinator.kind is CoordinatorKind.IN_WORKER:
+        raise UsageError(
+            "--coordinator in-worker: two pods cannot share CPUs of their own; plan with "
+            "--coordinator shared"
+        )
+    if _free_cpus(deployment) < 1:
+        raise UsageError(
+            "the plan leaves no CPU to Kubernetes, which needs one; plan with --reserve-cores 1"
+        )
+
+
+def _cpus(deployment: UnattendedDeployment, spec: ProcessSpec) -> int | None:
+    """The CPUs of the pod: all threads of its cores, of which the engine may use one each. None:
+    it shares the CPUs that are in no pod."""
+    cpus = deployment.place(spec).cpus
+    if cpus is None:
+        return None
+    machine = deployment.plan.machine
+    return len(cpus) * (1 if deployment.plan.smt else machine.pus // machine.cores)
+
+
+def _free_cpus(deployment: UnattendedDeployment) -> int:
+    taken = sum(_cpus(deployment, spec) or 0 for spec in deployment.processes)
+    return deployment.plan.machine.pus - taken
+
+
+def _pod(deployment: UnattendedDeployment, spec: ProcessSpec) -> dict[str, Value]:
+    container = _container(deployment, spec)
+    if test := listens(spec):
+        container["startupProbe"] = {
+            "exec": {"command": ["bash", "-c", test]},
+            "periodSeconds": 2,
+            "failureThreshold": START_S // 2,
+        }
+    # A pod starts at once. It waits itself, because pods know no order.
+    waits: list[Value] = [
+        {
+            **_container(deployment, spec),
+            "name": f"await-{other.name}",
+            "command": _words(["bash", "-c", f"until ({test}) 2>/dev/null; do sleep 0.2; done"]),
+        }
+        for other in earlier(deployment, spec)
+        if (test := listens(other))
+    ]
+    pod = _around(deployment, spec, spec.name, container, waits)
+    if deployment.facts.stop_signal != "SIGTERM":
+        signal = deployment.facts.stop_signal.removeprefix("SIG")
+        container["lifecycle"] = {
+            "preStop": {"exec": {"command": ["sh", "-c", f"kill -{signal} 1; sleep {STOP_S}"]}}
+        }
+    return pod
+
+
+def _creator(deployment: UnattendedDeployment, spec: ProcessSpec) -> dict[str, Value]:
+    made = spec.model_copy(update={"argv": deployment.prepare[spec.name]})
+    return _around(deployment, spec, f"{_CREATE}-{spec.name}", _container(deployment, made), [])
+
+
+def _to_create(deployment: UnattendedDeployment) -> list[ProcessSpec]:
+    return [spec for spec in deployment.processes if spec.name in deployment.prepare]
+
+
+def _container(deployment: UnattendedDeployment, spec: ProcessSpec) -> dict[str, Value]:
+    place, cpus = deployment.place(spec), _cpus(deployment, spec)
+    limits: dict[str, Value] = {}
+    if cpus is not None:
+        limits["cpu"] = str(cpus)
+    if place.limit_bytes is not None:
+        limits["memory"] = str(place.limit_bytes)
+    return {
+        "name": "engine",
+        "image": deployment.target.image,
+        "command": _words(with_secrets(deployment, spec, spec.argv)),
+        "workingDir": working_folder(deployment, spec),
+        "env": [
+            {"name": key, "value": _words([value])[0]}
+            for key, value in deployment.environment(spec)
+        ],
+        "resources": {"requests": limits, "limits": limits},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": f"folder-{index}", "mountPath": path, "readOnly": not may_write}
+            for index, (path, may_write) in enumerate(folders(deployment, spec).items())
+        ]
+        + [{"name": "tmp", "mountPath": "/tmp"}],
+    }
+
+
+def _words(words: list[str]) -> list[str]:
+    """Kubernetes replaces $(NAME) in commands and variables, and $$ by $."""
+    return [word.replace("$", "$$") for word in words]
+
+
+def _around(
+    deployment: UnattendedDeployment,
+    spec: ProcessSpec,
+    name: str,
+    container: dict[str, Value],
+    waits: list[Value],
+) -> dict[str, Value]:
+    target, plan = deployment.target, deployment.plan
+    meta: dict[str, Value] = {"name": f"{target.name}-{name}"}
+    if _smaller_than_node(deployment) and _cpus(deployment, spec) is not None:
+        meta["annotations"] = {_BALLOON: f"{target.name}-{spec.name}"}
+    paths: list[Value] = [
+        {"name": f"folder-{index}", "hostPath": {"path": path, "type": "Directory"}}
+        for index, path in enumerate(folders(deployment, spec))
+    ]
+    body: dict[str, Value] = {
+        "nodeSelector": {_LABEL: plan.machine_id},
+        "hostNetwork": True,
+        "restartPolicy": "OnFailure",
+        "terminationGracePeriodSeconds": STOP_S,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": int(target.user),
+            "runAsGroup": int(target.user),
+        },
+        **({"initContainers": waits} if waits else {}),
+        "containers": [container],
+        "volumes": [*paths, {"name": "tmp", "emptyDir": {}}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body}
+
+
+def _kubelet(deployment: UnattendedDeployment) -> dict[str, Value]:
+    """The settings to put into the kubelet's own configuration."""
+    balloons = _smaller_than_node(deployment)
+    one_node = all(len(slot.nodes) == 1 for slot in deployment.plan.slots)
+    settings: dict[str, Value] = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "kubeReserved": {"cpu": str(_free_cpus(deployment)), "memory": f"{_OWN_MIB}Mi"},
+        "evictionHard": {"memory.available": f"{_EVICTION_MIB}Mi"},
+    }
+    if balloons:
+        return {**settings, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}
+    return {
+        **settings,
+        "cpuManagerPolicy": "static",
+        "cpuManagerPolicyOptions": {"full-pcpus-only": "true"},
+        "memoryManagerPolicy": "Static",
+        "reservedMemory": [{"numaNode": 0, "limits": {"memory": f"{_OWN_MIB + _EVICTION_MIB}Mi"}}],
+        "topologyManagerPolicy": "single-numa-node" if one_node else "best-effort",
+        "topologyManagerScope": "pod",
+    }
+
+
+def _smaller_than_node(deployment: UnattendedDeployment) -> bool:
+    return deployment.plan.policy in (Policy.WICP, Policy.WICP_MIXED, Policy.WIC)
+
+
+def _balloons(deployment: UnattendedDeployment) -> dict[str, Value]:
+    types: list[Value] = []
+    for spec in deployment.processes:
+        if (cpus := _cpus(deployment, spec)) is None:
+            continue
+        nodes = deployment.plan.slots[spec.slot].nodes if spec.slot is not None else ()
+        types.append(
+            {
+                "name": f"{deployment.target.name}-{spec.name}",
+                "minCPUs": cpus,
+                "maxCPUs": cpus,
+                "maxBalloons": 1,
+                "preferCloseToDevices": [f"/sys/devices/system/node/node{node}" for node in nodes],
+            }
+        )
+    return {
+        "apiVersion": "config.nri/v1alpha1",
+        "kind": "BalloonsPolicy",
+        "metadata": {"name": "default", "namespace": "kube-system"},
+        "spec": {
+            "reservedResources": {"cpu": f"{_free_cpus(deployment)}000m"},
+            "pinCPU": True,
+            "pinMemory": True,
+            "balloonTypes": types,
+        },
+    }
+
+
+def _how(deployment: UnattendedDeployment) -> list[str]:
+    pods = "kubectl apply -f k8s/pods.yaml"
+    lines = [
+        *needs_of_image(deployment, numactl=False),
+        "",
+        "## What Kubernetes decides",
+        "",
+        *_differences(deployment),
+        "",
+        "## The node",
+        "",
+        "Put the settings of `k8s/kubelet.yaml` into the kubelet's configuration, remove "
+        "`cpu_manager_state` and `memory_manager_state` in its folder, and restart it. "
+        f"`kubeReserved` gives it the CPUs that the plan leaves, and {_OWN_MIB} MiB of memory; a "
+        "pod stays Pending if the plan leaves less memory (`--reserve`). Run kubectl in a copy of "
+        "this folder that the engine's account cannot change. NODE is the plan's machine:",
+        "",
+        "```sh",
+        f"kubectl label node NODE {_LABEL}={deployment.plan.machine_id}",
+    ]
+    if _smaller_than_node(deployment):
+        lines.append("kubectl apply -f k8s/balloons.yaml")
+    lines += ["```", ""]
+    create = f"kubectl apply -f k8s/{_CREATE}.yaml"
+    lines += preparations(deployment, lambda spec: create)
+    if _to_create(deployment):
+        lines += [f"Once its pods have completed: `{create.replace('apply', 'delete')}`.", ""]
+    return [
+        *lines,
+        "## Start",
+        "",
+        "```sh",
+        pods,
+        "```",
+        "",
+        f"`{pods.replace('apply', 'delete')}` stops all of it. The kubelet restarts a container "
+        "that fails.",
+    ]
+
+
+def _differences(deployment: UnattendedDeployment) -> list[str]:
+    places = [deployment.place(spec) for spec in deployment.processes]
+    lines = []
+    if any(place.cpus is not None for place in places):
+        lines.append(
+            "- **Which CPUs.** A pod names a number of CPUs, and not which. The table above says "
+            "what the plan wants; what runs may differ, and `atoll verify` reports it as drift."
+        )
+    if _smaller_than_node(deployment):
+        lines.append(
+            "- **Chiplets.** The kubelet's topology manager knows nodes only. So the balloons "
+            "policy of NRI (`k8s/balloons.yaml`) chooses CPUs: each slot has a balloon of its "
+            "size, on its node. No setting names a chiplet, so a balloon can have CPUs of two."
+        )
+    if any(place.policy is MemoryPolicy.BIND for place in places):
+        lines.append(
+            "- **Which memory.** Memory is bound to the nodes of the CPUs that the pod gets. "
+            "No pod names a node."
+        )
+    if any(place.cpus is None for place in places):
+        lines.append(
+            "- **Processes without a mask** share the CPUs that no other pod has to itself. Their "
+            "pods are not Guaranteed."
+        )
+    if deployment.plan.addresses:
+        lines.append(
+            "- **NICs.** Pods have the host's network; the addresses in the engine's configuration "
+            "choose the NIC. Kubernetes does not know which NIC is near a pod."
+        )
+    return lines

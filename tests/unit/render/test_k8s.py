@@ -1,0 +1,119 @@
+"""Kubernetes pods: sizes, what is refused, the kubelet's settings, and the API's own schemas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atoll.engines import registry
+from atoll.errors import UsageError
+from atoll.plan import make_plan
+from atoll.plan.coordinator import CoordinatorChoice
+from atoll.render.deployment import UnattendedDeployment, lay_out
+from atoll.render.k8s import render_k8s
+from atoll.schema.plan import CoordinatorKind, MemoryPolicy
+from tests.parts.faults import fails
+from tests.parts.machines import milan
+from tests.parts.render import ENGINES, TARGET, THERE
+
+CONTAINERS = replace(TARGET, image="db:1", user="1001")
+
+
+def made(engine: str = "trino", policy: str = "win", **options: Any) -> UnattendedDeployment:
+    adapter = registry.get(engine)
+    machine = milan(2, 2, 4, smt=options.pop("threads", 1))
+    plan = make_plan(machine, adapter.traits, policy, **{"reserve_cores": 1, **options})
+    return lay_out(plan, adapter, THERE, CONTAINERS)
+
+
+def documents(deployment: UnattendedDeployment, name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(render_k8s(deployment).files[f"k8s/{name}.yaml"]))
+
+
+def container(deployment: UnattendedDeployment, name: str) -> dict[str, Any]:
+    (pod,) = [p for p in documents(deployment, "pods") if p["metadata"]["name"] == f"t-{name}"]
+    found: dict[str, Any] = pod["spec"]["containers"][0]
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_slot_has_guaranteed_qos_and_all_threads_of_its_cores(threads: int) -> None:
+    deployment = made(threads=threads)
+    resources = container(deployment, "worker-1")["resources"]
+    assert resources["requests"] == resources["limits"]
+    slot = deployment.plan.slots[1]
+    assert resources["limits"] == {
+        "cpu": str(slot.cores * threads),
+        "memory": str(slot.memory_bytes),
+    }
+    assert set(container(deployment, "coordinator")["resources"]["limits"]) == {"memory"}
+
+
+def test_the_kubelet_keeps_what_the_plan_leaves() -> None:
+    deployment = made(threads=2)
+    (kubelet,) = documents(deployment, "kubelet")
+    assert kubelet["kubeReserved"] == {"cpu": "2", "memory": "1024Mi"}
+    assert kubelet["topologyManagerPolicy"] == "single-numa-node"
+    assert kubelet["reservedMemory"] == [{"numaNode": 0, "limits": {"memory": "1124Mi"}}]
+    (spread,) = documents(made(policy="spmwin", memory=MemoryPolicy.BIND), "kubelet")
+    assert spread["topologyManagerPolicy"] == "best-effort"
+
+
+def test_slots_of_chiplets_have_balloons_of_their_size() -> None:
+    deployment = made(policy="wicp")
+    (policy,) = documents(deployment, "balloons")
+    types = {each["name"]: each for each in policy["spec"]["balloonTypes"]}
+    for pod in documents(deployment, "pods"):
+        spec = pod["spec"]["containers"][0]
+        if cpus := spec["resources"]["limits"].get("cpu"):
+            (own,) = pod["metadata"]["annotations"].values()
+            assert types[own]["minCPUs"] == types[own]["maxCPUs"] == int(cpus)
+    assert types["t-worker-3"]["preferCloseToDevices"] == ["/sys/devices/system/node/node1"]
+    assert documents(deployment, "kubelet")[0]["cpuManagerPolicy"] == "none"
+    page = render_k8s(deployment).files["README.md"]
+    assert "No setting names a chiplet" in page
+    assert "k8s/balloons.yaml" not in render_k8s(made()).files
+
+
+def test_what_pods_cannot_do_is_refused() -> None:
+    with fails(UsageError, policy="interleave"):
+        render_k8s(made(memory=MemoryPolicy.INTERLEAVE))
+    with fails(UsageError, option="--coordinator in-worker"):
+        render_k8s(made(coordinator=CoordinatorChoice(CoordinatorKind.IN_WORKER)))
+    with fails(UsageError, option="--reserve-cores 1"):
+        render_k8s(made(reserve_cores=0))
+    with fails(UsageError, name="--name T"):
+        render_k8s(replace(made(), target=replace(CONTAINERS, name="T")))
+    with fails(UsageError, path="/srv/a:b"):
+        render_k8s(replace(made(), target=replace(CONTAINERS, folder="/srv/a:b")))
+
+
+@pytest.mark.parametrize("policy", ["wim", "win", "wicp"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_api_accepts_the_pods(engine: str, policy: str) -> None:
+    deployment = made(engine, policy)
+    names = ["pods", *(["create"] if deployment.prepare else [])]
+    for pod in (pod for name in names for pod in documents(deployment, name)):
+        kubernetes_validate.validate(pod, "1.37", strict=True)
+        pod["spec"]["hostNetworks"] = True
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(pod, "1.37", strict=True)
+
+
+@settings(max_examples=25)
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20))
+def test_no_text_is_another_after_kubernetes_has_replaced_variables(text: str) -> None:
+    deployment = made("postgresql")
+    argv, env = ("/bin/x", text), {"A": text}
+    spec = deployment.processes[0].model_copy(update={"argv": argv, "env": env})
+    found = container(replace(deployment, processes=(spec,), prepare={}), spec.name)
+    values = {each["name"]: each["value"] for each in found["env"]}
+    for word in (found["command"][-1], values["A"]):
+        assert "$" not in word.replace("$$", "")
+        assert word.replace("$$", "$") == text
