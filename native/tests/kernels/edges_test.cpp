@@ -64,7 +64,7 @@ TEST(Kronecker, ChoosesQuadrantsAsOftenAsItShould) {
   const Kronecker kronecker(kScale, 5);
   std::vector<std::uint32_t> old(std::size_t{1} << kScale);
   for (std::uint32_t v = 0; v < old.size(); ++v) old[kronecker.name_of(v << (32 - kScale))] = v;
-  std::vector<Edge> edges(std::size_t{1} << 20);
+  std::vector<Edge> edges(std::size_t{1} << 22);
   kronecker.fill(0, edges);
   for (const std::array<int, 3> levels :
        {std::array{0, 8, 16}, {0, 1, 2}, {5, 6, 7}, {7, 8, 16}, {3, 11, 16}, {15, 14, 13}}) {

@@ -1,8 +1,7 @@
 """Whether the activity of operators has drifted from that by which they were placed. Pure.
 
 An activity vector has drifted if one of its figures was more than 20 % off the planned one, all the
-time for 60 s, and always on the same side. A shorter burst does not count: for
-that there is the headroom.
+time for 60 s, and always on the same side. A shorter burst does not count: the headroom is for it.
 """
 
 from __future__ import annotations

@@ -21,30 +21,22 @@ MACHINE = str(GOLDEN / "machines" / "unequal.xml")
 Capture = pytest.CaptureFixture[str]
 
 HOME = ("--home", "/opt/engine", "--java", "/opt/java")
-COMPOSE = ("--to", "compose", "--image", "db:1", "--user", "1001")
 WIDE = ("--synthetic", "NUMANode:1(memory=32TB) Core:1600 PU:1", "-n", "1600")
 SMALL = ("--synthetic", "NUMANode:1(memory=28GB) Core:4 PU:1")
 TOO_HIGH = {"option": "--port-base 64000"}
+WIN = ("--policy", "win")
 IMAGE = ("--image", "db:1", "--user", "1001")
+COMPOSE = ("--to", "compose", *IMAGE)
 # Where a rendering is for another machine, nothing of this one is in it.
 ELSEWHERE = ("--machine", MACHINE, "--at", "/srv/there")
 RENDERINGS = {
     "trino-systemd": ("trino", "--to", "systemd"),
-    "postgresql-native": ("postgresql", "--policy", "win"),
-    "postgresql-compose": ("postgresql", "--policy", "win", "--to", "compose", *IMAGE),
-    "spark-slurm": ("spark", "--policy", "win", "--to", "slurm"),
-    "postgresql-k8s": (
-        "postgresql",
-        "--policy",
-        "wicp",
-        "--to",
-        "k8s",
-        *IMAGE,
-        "--reserve-cores",
-        "1",
-    ),
+    "postgresql-native": ("postgresql", *WIN),
+    "postgresql-compose": ("postgresql", *WIN, *COMPOSE),
+    "spark-slurm": ("spark", *WIN, "--to", "slurm"),
+    "postgresql-k8s": ("postgresql", *WIN, "--to", "k8s", *IMAGE, "--reserve-cores", "1"),
     "singlestore": ("singlestore",),
-    "greenplum": ("greenplum", "--policy", "win"),
+    "greenplum": ("greenplum", *WIN),
 }
 
 
