@@ -92,7 +92,10 @@ std::unique_ptr<BoardFills> BoardFills::find(const std::filesystem::path& device
 
 BoardFills::BoardFills(Board& board, int workers)
     : board_(board), workers_(static_cast<std::size_t>(workers)) {
-  for (OfWorker& worker : workers_) worker.board = &board;
+  for (OfWorker& worker : workers_) {
+    worker.board = &board;
+    worker.moving = &moving_;
+  }
   cachesim::count(board, true);
 }
 
@@ -102,6 +105,7 @@ BoardFills::~BoardFills() {
 }
 
 void BoardFills::seat(std::span<const Seat> seats) {
+  const std::lock_guard lock(moving_);
   // Each CPU once, for who was there and who comes.
   std::vector<Lines> now;
   for (std::size_t cpu = 0; cpu < board_.cpus; ++cpu) now.push_back(lines_of(board_, cpu));
@@ -123,7 +127,6 @@ BoardFills::Lines BoardFills::OfWorker::until(const Lines& now) const {
 void BoardFills::OfWorker::seat(std::span<const Lines> now, std::vector<int> cpus,
                                 std::uint64_t sharers) {
   const auto lines_now = [&](std::size_t cpu) { return now[cpu]; };
-  const std::lock_guard lock(mutex_);
   if (!cpus_.empty()) earlier_ = until(sum(cpus_, lines_now));
   cpus_ = std::move(cpus);
   sharers_ = sharers;
@@ -131,7 +134,7 @@ void BoardFills::OfWorker::seat(std::span<const Lines> now, std::vector<int> cpu
 }
 
 std::optional<FillReading> BoardFills::OfWorker::read() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(*moving);
   if (cpus_.empty()) return std::nullopt;
   const Lines lines = until(sum(cpus_, [&](std::size_t cpu) { return lines_of(*board, cpu); }));
   FillReading reading{};

@@ -4,7 +4,8 @@
 // The simulation counts by CPU, not by thread. So a worker's fills are those of the CPUs that it is
 // bound to, in user mode, whatever runs there; workers that are bound to the same CPUs have equal
 // parts, and one that is not bound has none. When workers move, each CPU is read once, and what it
-// has counted until then stays with those that were there: no line is counted twice or lost.
+// has counted until then stays with those that were there: no line is counted twice or lost. No
+// worker reads meanwhile, or its count would go back by what came after the CPU was read.
 #pragma once
 
 #include <array>
@@ -59,11 +60,11 @@ class BoardFills {
     void seat(std::span<const Lines> now, std::vector<int> cpus, std::uint64_t sharers);
 
     const cachesim::Board* board = nullptr;
+    std::mutex* moving = nullptr;  // held by `read`, and by who calls `seat`
 
    private:
     [[nodiscard]] Lines until(const Lines& now) const;
 
-    mutable std::mutex mutex_;  // of what follows: the worker reads while another thread moves it
     std::vector<int> cpus_;
     std::uint64_t sharers_ = 1;
     Lines base_{};     // of the CPUs, when the worker was bound to them
@@ -71,6 +72,7 @@ class BoardFills {
   };
 
   cachesim::Board& board_;
+  std::mutex moving_;
   std::vector<OfWorker> workers_;
 };
 
