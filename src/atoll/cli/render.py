@@ -52,7 +52,7 @@ from atoll.store.plan_file import is_plan_file, read_plan
     default="native",
     show_default=True,
     help="What starts it: scripts that place each process with numactl, systemd units, a Compose "
-    "file, a Slurm job, or pods of Kubernetes.",
+    "file, a Slurm job, pods of Kubernetes, or Ansible playbooks that install the units.",
 )
 @policy_option
 @count_option

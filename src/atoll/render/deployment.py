@@ -55,6 +55,7 @@ class UnattendedDeployment:
     processes: tuple[ProcessSpec, ...]  # without drivers
     # Process -> the command that creates its data directory, to be run once.
     prepare: Mapping[str, tuple[str, ...]]
+    data_of: Mapping[str, str]  # the directory that the command creates
     facts: EngineFacts
     coordinator_bytes: int  # the memory of all that is in no slot
 
@@ -124,11 +125,12 @@ def lay_out(
     )
     processes: list[ProcessSpec] = []
     prepare: dict[str, tuple[str, ...]] = {}
+    data_of: dict[str, str] = {}
     secret: dict[str, str] = {}
     for spec in layout.processes:
         if spec.role is Role.DRIVER:
             continue
-        make, own = _without_template(spec.argv)
+        make, data, own = _without_template(spec.argv)
         public = {key: value for key, value in spec.env.items() if not _is_secret(key, value)}
         if preload:
             public["LD_PRELOAD"] = f"{preload}:{public.get('LD_PRELOAD', '')}".rstrip(":")
@@ -136,7 +138,7 @@ def lay_out(
             secret[f"secret/{spec.name}.env"] = _assignments(dict(sorted(hidden)))
         processes.append(spec.model_copy(update={"argv": own, "env": public}))
         if make:
-            prepare[spec.name] = make
+            prepare[spec.name], data_of[spec.name] = make, data
     if any(spec.argv[0] == sys.executable for spec in processes):
         raise UsageError(
             f"{plan.engine}: has no server that could start without Atoll; 'atoll up "
@@ -155,6 +157,7 @@ def lay_out(
         layout,
         tuple(processes),
         prepare,
+        data_of,
         facts_of(engine),
         _coordinator_bytes(plan, engine.traits),
     )
@@ -202,14 +205,14 @@ def _assignments(environment: Mapping[str, str]) -> str:
     return "".join(f'{key}="{value}"\n' for key, value in quoted.items())
 
 
-def _without_template(argv: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(the command that creates the data directory, the engine's own command line)."""
+def _without_template(argv: tuple[str, ...]) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """(the command that creates the data directory, the directory, the engine's own command)."""
     if template_instance.__file__ not in argv:
-        return (), argv
+        return (), "", argv
     _, data, *commands = argv[argv.index(template_instance.__file__) + 1 :]
     border = commands.index("--")
     make = tuple(word.replace("{}", data) for word in commands[:border])
-    return make, tuple(commands[border + 1 :])
+    return make, data, tuple(commands[border + 1 :])
 
 
 def summary_before_start(

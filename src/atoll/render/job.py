@@ -26,6 +26,7 @@ from atoll.plan.capacity import check_room
 from atoll.plan.network import Listen
 from atoll.plan.request import Choices
 from atoll.probing.allocators import library_of
+from atoll.render.ansible import render_ansible
 from atoll.render.compose import render_compose
 from atoll.render.deployment import UnattendedDeployment, lay_out, slot_places
 from atoll.render.explain import explain
@@ -43,6 +44,7 @@ FORMS: Mapping[str, Callable[[UnattendedDeployment], Rendering]] = {
     "compose": render_compose,
     "slurm": render_slurm,
     "k8s": render_k8s,
+    "ansible": render_ansible,
 }
 _OF_IMAGES = ("compose", "k8s")
 # Account names of shadow-utils and of directories (user@domain), or a uid other than root's.

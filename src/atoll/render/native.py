@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 from atoll.engines.calls import engine_notes
 from atoll.engines.rendered import Rendering
@@ -102,9 +101,12 @@ def preparations(
     """What to do once. The files contain secrets, so they must belong to the engine's account.
 
     `create`: the shell command that creates a process's data directory; without it, sudo."""
-    create = create or partial(_as_account, deployment)
     target = deployment.target
     is_number = target.user.isdigit()
+    account = f"#{target.user}" if is_number else target.user
+    create = create or (
+        lambda spec: shlex.join(["sudo", "-u", account, *creating(deployment, spec)])
+    )
     lines = [
         "## Before the first start",
         "",
@@ -119,13 +121,12 @@ def preparations(
     return [*lines, "```", ""]
 
 
-def _as_account(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
+def creating(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[str]:
+    """The account's command that creates the process's data directory, in its place."""
     command = deployment.prepare[spec.name]
     placed = numactl_argv(deployment.plan, spec.model_copy(update={"argv": command}))
     env = [f"{key}={value}" for key, value in sorted(spec.env.items())]
-    user = deployment.target.user
-    account = f"#{user}" if user.isdigit() else user
-    return shlex.join(["sudo", "-u", account, "env", *env, *placed])
+    return ["env", *env, *placed]
 
 
 def _started_by_hand(deployment: UnattendedDeployment) -> list[str]:

@@ -68,7 +68,9 @@ def render_systemd(deployment: UnattendedDeployment) -> Rendering:
 
 def unit_files(deployment: UnattendedDeployment) -> dict[str, str]:
     name = deployment.target.name
-    units = {_unit(deployment, spec): _service(deployment, spec) for spec in deployment.processes}
+    units = {
+        unit_name(deployment, spec): _service(deployment, spec) for spec in deployment.processes
+    }
     wanted = " ".join(units)
     of_all = f"{deployment.plan.engine} under {deployment.plan.policy.value}"
     return {
@@ -90,7 +92,7 @@ def _limit(deployment: UnattendedDeployment) -> list[tuple[str, list[str]]]:
 
 def _service(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
     target = deployment.target
-    before = [_unit(deployment, other) for other in earlier(deployment, spec)]
+    before = [unit_name(deployment, other) for other in earlier(deployment, spec)]
     # An address of a NIC can be used once the network is configured.
     network = "network-online.target" if deployment.plan.addresses else "network.target"
     unit = [
@@ -198,7 +200,7 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
         lines += [
             "",
             "`AllowedCPUs=` and `AllowedMemoryNodes=` need cgroup v2 with the cpuset controller. "
-            f"`systemctl show -p EffectiveCPUs {_unit(deployment, deployment.processes[-1])}` "
+            f"`systemctl show -p EffectiveCPUs {unit_name(deployment, deployment.processes[-1])}` "
             "shows the CPUs in effect.",
         ]
     if len({spec.stage for spec in deployment.processes}) > 1:
@@ -209,7 +211,7 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
     return lines
 
 
-def _unit(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
+def unit_name(deployment: UnattendedDeployment, spec: ProcessSpec) -> str:
     return f"{deployment.target.name}-{spec.name}.service"
 
 

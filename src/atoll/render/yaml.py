@@ -18,7 +18,7 @@ _NOT_TEXT = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "nul
 _SURROGATES = re.compile(r"\\u(d[89ab]..)\\u(d[c-f]..)")
 
 
-def yaml_text(value: Mapping[str, Value]) -> str:
+def yaml_text(value: Value) -> str:
     return "\n".join(_lines(value)) + "\n"
 
 

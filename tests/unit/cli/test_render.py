@@ -34,6 +34,7 @@ RENDERINGS = {
     "postgresql-native": ("postgresql", *WIN),
     "postgresql-compose": ("postgresql", *WIN, *COMPOSE),
     "spark-slurm": ("spark", *WIN, "--to", "slurm"),
+    "postgresql-ansible": ("postgresql", *WIN, "--to", "ansible"),
     "postgresql-k8s": ("postgresql", *WIN, "--to", "k8s", *IMAGE, "--reserve-cores", "1"),
     "singlestore": ("singlestore",),
     "greenplum": ("greenplum", *WIN),
