@@ -33,6 +33,7 @@ def without_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "get", lambda name: Missing() if name == "spark" else real(name))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_java")
 def test_without_java_it_says_so_and_shows_duckdb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

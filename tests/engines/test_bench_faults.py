@@ -173,6 +173,7 @@ class CutOffClient(ToyClient):
         return super().execute(sql, timeout_s=timeout_s)
 
 
+@pytest.mark.long
 def test_why_a_server_is_gone_is_told_by_a_slow_supervisor_too(tmp_path: Path) -> None:
     def kill(tick: Tick) -> None:
         if tick.doing == "measuring":
@@ -234,8 +235,11 @@ bench(path, ToyEngine(), tick=fill)
 
 
 POINTS = [
-    *(b'"record":"header"', b'"phase":"warm-up"', b'"record":"up"'),
-    *(b'"record":"pass"', b'"record":"profile"'),
+    *(b'"phase":"warm-up"', b'"record":"pass"'),
+    *(
+        pytest.param(point, marks=pytest.mark.long)
+        for point in (b'"record":"header"', b'"record":"up"', b'"record":"profile"')
+    ),
 ]
 
 

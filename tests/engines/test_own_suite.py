@@ -61,6 +61,7 @@ def test_a_changed_query_is_not_resumed(suite: Path, tmp_path: Path) -> None:
     assert done.returncode == 2 and "differs in its SQL" in done.stderr
 
 
+@pytest.mark.long
 def test_an_answer_that_is_never_the_same_is_not_the_policys(suite: Path, tmp_path: Path) -> None:
     (suite / "suite.toml").unlink()
     for query in suite.glob("*.sql"):

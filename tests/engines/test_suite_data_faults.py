@@ -44,7 +44,7 @@ def command(suite: str, scale_factor: float, path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("suite", "scale_factor", "said"),
     [
-        ("tpch", 0.05, "nothing was kept"),
+        pytest.param("tpch", 0.05, "nothing was kept", marks=pytest.mark.long),
         ("jcch", 0.05, "nothing was kept"),
         ("join", 0.01, "nothing was kept"),
         ("tpcds", 0.01, "20 MiB is free"),  # before it begins
@@ -68,7 +68,9 @@ def test_a_disk_that_fills_up_keeps_nothing(
     assert not path.exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL]
+)
 def test_a_generator_ends_with_the_bench_and_its_data_is_made_again(
     number: signal.Signals, cache: Path, tmp_path: Path
 ) -> None:

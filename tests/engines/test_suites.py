@@ -23,7 +23,11 @@ ENGINES = {
 
 
 @pytest.mark.parametrize(
-    "engine", ["duckdb", pytest.param("postgresql", marks=pytest.mark.installed)]
+    "engine",
+    [
+        pytest.param("duckdb", marks=pytest.mark.long),
+        pytest.param("postgresql", marks=pytest.mark.installed),
+    ],
 )
 def test_ten_answers_of_tpcds_three_of_jcch_and_both_of_the_join(engine: str) -> None:
     assert ask_in_a_process(ENGINES[engine], engine, "tpcds", 0.01, TEN) == Told(right=10)

@@ -56,8 +56,8 @@ TEST(BuildGraph, KeepsWhatMapsKeep) {
   with_team("os", 2, [](Team& team, const Memory& memory) {
     for (const Vertex vertices : {1u, 2u, 3u, 100u, 4096u, 4097u, 70'000u, 5'000'000u}) {
       for (const std::size_t edges : {0, 1, 7, 1000, 20'000}) {
-        if (vertices > 1'000'000 && edges != 1000) continue;  // takes long
         for (const bool weights : {false, true}) {
+          if (vertices > 1'000'000 && (edges != 1000 || !weights)) continue;  // takes long
           const EdgeList list = random_list(memory, vertices, edges, weights, vertices);
           const Graph both = build_graph(team, memory, list, {.weights = weights});
           EXPECT_TRUE(plain(both.out, vertices) == expected(list, Kept::kBoth)) << vertices;
@@ -111,7 +111,7 @@ TEST(BuildGraph, IsTheSameForAnyTeam) {
   PlainRows first;
   for (const auto& [scheduler, workers] : teams()) {
     with_team(scheduler, workers, [&](Team& team, const Memory& memory) {
-      const EdgeList list = kronecker_edges(team, memory, 12, 16, 7);
+      const EdgeList list = kronecker_edges(team, memory, 10, 16, 7);
       const Graph graph = build_graph(team, memory, list, {.weights = true});
       const PlainRows rows = plain(graph.out, graph.vertices);
       if (first.empty()) first = rows;

@@ -200,6 +200,7 @@ def test_data_of_another_generator_is_made_again(
     assert said == []
 
 
+@pytest.mark.long
 def test_every_order_by_is_read_whole() -> None:
     texts = reference.query_texts("tpcds")
     data = tpcds_data.ensure_data(0.01, host=LocalHost(), progress=lambda what, part: None)

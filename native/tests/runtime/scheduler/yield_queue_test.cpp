@@ -105,7 +105,7 @@ TEST_P(YieldQueueTest, OneWordGoesNextApartFromTheOthers) {
 }
 
 TEST_P(YieldQueueTest, TheWordThatGoesNextIsTakenOnce) {
-  constexpr Word kWords = 20'000;
+  constexpr Word kWords = 4'000;
   YieldQueue queue;
   std::vector<std::atomic<int>> taken(kWords + 1);
   std::atomic<bool> over{false};
