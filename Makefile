@@ -15,6 +15,11 @@ JOBS ?= $(shell nproc)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+# What pip builds, the release tests and the wheel's tests need again: by the same name of the
+# compiler, and from any folder, ccache has it.
+export CC CXX
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # One file of the lock has 400 MB; a slow moment must not end the set-up.
 export PIP_DEFAULT_TIMEOUT ?= 60
@@ -22,7 +27,7 @@ export PIP_RETRIES ?= 10
 export NO_MKDOCS_2_WARNING := 1
 
 # hwloc and numactl are what tests and `make perf` compare with.
-SYSTEM_PACKAGES := g++ python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev \
+SYSTEM_PACKAGES := g++ ccache python3-venv python3-dev pkgconf libhwloc-dev libnuma-dev \
     nlohmann-json3-dev libgtest-dev hwloc numactl
 TEST_PACKAGES := spin gdb g++-aarch64-linux-gnu qemu-user libboost-context-dev
 # libtbbmalloc2: another malloc, for the axis of that name.

@@ -1,6 +1,6 @@
 # native/examples as a user has them: against an installed Atoll, found by find_package. Once, in the
 # release build: a library with a sanitizer wants users with the same.
-if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set(examples ${PROJECT_SOURCE_DIR}/native/examples)
   set(examples_build ${CMAKE_CURRENT_BINARY_DIR}/examples)
   add_test(
