@@ -38,7 +38,9 @@ def running() -> Iterator[Running]:
         yield up
 
 
-@pytest.mark.parametrize("scale_factor", [0.01, 0.1, pytest.param(1.0, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "scale_factor", [0.01, *(pytest.param(scale, marks=pytest.mark.long) for scale in (0.1, 1.0))]
+)
 def test_all_answers(running: Running, scale_factor: float) -> None:
     data = data_at(scale_factor)
     (client,) = running.clients

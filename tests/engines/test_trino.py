@@ -126,6 +126,7 @@ def test_a_killed_worker_fails_the_deployment(running: Running) -> None:
     assert "worker-1 died (killed by SIGKILL)" in said_of_a_killed_worker(running)
 
 
+@pytest.mark.long
 def test_answers_under_another_policy() -> None:
     with up("trino", Policy.WIN, workers=1) as running:
         assert wrong_answers(running.clients[0], "trino", ("q1", "q6", "q18")) == {}

@@ -219,6 +219,7 @@ def test_no_secret_is_told(ours: Ours, record: Deployment) -> None:
         assert secret not in told
 
 
+@pytest.mark.long
 def test_a_bench_on_the_tree(ours: Ours, tmp_path: Path, record: Deployment) -> None:
     """The last test of this deployment, which ends: two would want the memory of both."""
     ended(ours, record)
