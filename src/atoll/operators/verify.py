@@ -7,6 +7,7 @@ as `idle` and not as out of place.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.inspection import ThreadLook
 from atoll.schema.placement import Placement
 from atoll.schema.size import percent
+from atoll.schema.text import plural
 
 _MOST_ELSEWHERE = 0.05  # of a process's own pages: some are pinned, or were just made elsewhere
 _STEP_S = 0.1
@@ -54,9 +56,15 @@ def verify(
         for one in threads
         if one not in waiting and (wrong := _wrong(now[one], seats[one]))
     ]
-    present = {name for one in threads for name in one.operators}
-    placed = {name for unit in placement.units for name in unit.operators}
-    faults += [f"{name}: it has no thread" for name in sorted(placed - present)]
+    present = Counter(name for one in threads for name in one.operators)
+    placed = Counter(name for unit in placement.units for name in unit.operators)
+    faults += [
+        f"{name}: it has {plural(present[name], 'thread')} for {plural(replicas, 'replica')}"
+        if present[name]
+        else f"{name}: it has no thread"
+        for name, replicas in sorted(placed.items())
+        if present[name] < replicas
+    ]
     moved, all_pages = 0, 0
     for pid, nodes in nodes_of(seats, placement).items():
         if len(nodes) > 1 or not placement.units:

@@ -152,6 +152,14 @@ def test_verify_finds_what_is_out_of_place() -> None:
     assert [fault.split(":")[0] for fault in found.faults] == ["a", "d"]
 
 
+def test_verify_finds_an_operator_with_fewer_threads_than_replicas() -> None:
+    host = ProgramHost(["a", "b"])
+    program, plan = Program(host), placement({"a": 2, "b": 3})
+    second = plan.units[0].model_copy(update={"replica": 1, "cpu": 3})
+    found = apply(host, program, plan.model_copy(update={"units": (*plan.units, second)}))
+    assert found.faults == ("a: it has 1 thread for 2 replicas",)
+
+
 def test_verify_waits_for_a_thread_that_sleeps() -> None:
     host = ProgramHost(["a"])
     program = Program(host)

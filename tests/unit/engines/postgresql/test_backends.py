@@ -1,8 +1,9 @@
-"""Whose processes the backends of a server are, before one of them is bound."""
+"""Whose processes the backends of a server are, and the graph of its sessions."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -34,3 +35,17 @@ def test_a_server_elsewhere_is_refused(
     else:
         with pytest.raises(UsageError, match="far:5432"), attached:
             pass
+
+
+def test_several_sessions_of_one_name_can_be_divided_among_cores() -> None:
+    sessions = [(501, "read"), (502, "write"), (503, "read")]
+    host = Proc()
+    for pid, _ in sessions:
+        host.add(pid, comm="postgres")
+
+    def execute(sql: str, timeout_s: float) -> SimpleNamespace:
+        return SimpleNamespace(rows=sessions if "pg_stat_activity" in sql else [(0.0,)])
+
+    client: Any = SimpleNamespace(execute=execute)
+    graph = backends.Backends(host, client, ()).profile(1)
+    assert {one.id: one.parallel for one in graph.operators} == {"read": True, "write": False}

@@ -198,9 +198,11 @@ class Backends:
             seconds=found.seconds,
             operators=tuple(
                 GraphOperator(
-                    id=name, activity=_reading(found.activity.get(name), read_gbs.get(name))
+                    id=name,
+                    parallel=len(sessions) > 1,
+                    activity=_reading(found.activity.get(name), read_gbs.get(name)),
                 )
-                for name in sorted(of)
+                for name, sessions in sorted(of.items())
             ),
             notes=(*found.notes, _NO_EDGES, *([_BEHIND] if self.falls_behind else ())),
         )
