@@ -19,7 +19,6 @@ from atoll.errors import NotPermitted, ProcessGone, UsageError
 from atoll.host.api import Host
 from atoll.inspect.clues import read_numa_system
 from atoll.inspect.mappings import kind_of, parse_maps
-from atoll.inspect.processes import GONE
 from atoll.schema.inspection import MappingKind
 from atoll.schema.placement import Placement
 from atoll.schema.text import first_of
@@ -160,10 +159,5 @@ def _move(host: Host, pid: int, node: int) -> None:
             elsewhere = addresses[(nodes >= 0) & (nodes != node)]
             if len(elsewhere):
                 host.move_pages(pid, elsewhere, node)
-        except GONE:
+        except OSError:  # it has ended, or the node is not in its cpuset
             return
-        except OSError as fault:
-            raise NotPermitted(
-                f"the memory of process {pid} cannot be moved to node {node} ({fault.strerror}); "
-                "the threads are bound"
-            ) from None

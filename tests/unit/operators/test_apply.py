@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import NoReturn
 
 import pytest
 
@@ -113,6 +114,22 @@ def test_a_thread_that_cannot_be_bound_hides_no_reason_and_keeps_none_from_being
     assert [host.masks[PID + k] for k in (1, 2, 3)] == [EVERYWHERE, {3}, EVERYWHERE]
     host.barred = set()
     assert undo(host) == (3, 0)
+
+
+def test_memory_that_cannot_be_moved_is_reported_and_the_threads_stay_bound() -> None:
+    class Refuses(ProgramHost):
+        def move_pages(self, pid: int, addresses: object, node: int) -> NoReturn:
+            raise OSError(19, "No such device")
+
+    host = Refuses(["a"])
+    host.files["/sys/devices/system/node/has_memory"] = "0-1\n"
+    host.files[f"/proc/{PID}/maps"] = "10000-11000 rw-p 00000000 00:00 0 [heap]\n"
+    host.pages[PID] = {0x10000: 0}
+    host.blobs[f"/proc/{PID}/pagemap"] = pagemap({0x10000: True})
+    found = apply(host, Program(host), placement({"a": 2}, {2: 1}))
+    assert host.masks[PID + 1] == {2}
+    assert found.local == 0
+    assert [fault.split(":")[0] for fault in found.faults] == [f"process {PID}"]
 
 
 def test_a_program_without_operators_is_refused() -> None:
