@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -11,7 +12,7 @@ from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.schema.placement import Placement
 from atoll.schema.size import percent
-from atoll.schema.text import plural, printable
+from atoll.schema.text import first_of, plural, printable
 from atoll.store.files import write_atomic
 from atoll.store.operator_files import read_placement
 
@@ -57,7 +58,7 @@ def command(file: str, url: str | None, output: str | None, as_json: bool) -> No
         raise UsageError(f"say with --url where {placement.engine} listens")
     host = LocalHost()
     with program.attach(host, url) as running:
-        found = apply(host, running, placement)
+        found = apply(host, running, placement, _leave if program.independent else None)
     if as_json:
         print(json.dumps(asdict(found), indent=1))
     else:
@@ -88,6 +89,11 @@ def undo_command() -> None:
         if restored or ended
         else "nothing to undo"
     )
+
+
+def _leave(strangers: Sequence[str]) -> None:
+    names = printable(first_of(strangers, 3))
+    click.echo(f"atoll: not in the placement, and left as they are: {names}", err=True)
 
 
 def _answer(placement: Placement, output: str | None, *, as_json: bool) -> None:

@@ -33,6 +33,15 @@ _PRESENT_AND_EXCLUSIVE = np.uint64(1 << 63 | 1 << 56)
 _LOOKS = 3  # at the threads of a program, of which some end and others begin meanwhile
 
 
+def lacking(threads: Sequence[OperatorThread], placement: Placement) -> set[str]:
+    """The operators of these threads that the placement does not have. Pure. The deployment os has
+    all of them."""
+    if not placement.units:
+        return set()
+    placed = {name for unit in placement.units for name in unit.operators}
+    return {name for thread in threads for name in thread.operators} - placed
+
+
 def seats_of(
     threads: Sequence[OperatorThread], placement: Placement
 ) -> dict[OperatorThread, frozenset[int]]:
@@ -49,8 +58,7 @@ def seats_of(
             cpus.setdefault(operator, []).append(unit.cpu)
     found: dict[OperatorThread, frozenset[int]] = {}
     turns = Counter[tuple[str, ...]]()
-    unknown = {name for thread in threads for name in thread.operators} - cpus.keys()
-    if unknown:
+    if unknown := lacking(threads, placement):
         raise UsageError(
             f"the placement lacks {first_of(sorted(unknown), 3, ', ')}, which the program runs; "
             "make a graph of the program as it is: atoll operators profile"

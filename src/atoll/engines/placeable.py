@@ -76,6 +76,11 @@ class Attachable(Placeable, Protocol):
     """A `Placeable` that can also be one that somebody else has started. To place it, its threads
     are bound (`atoll.engines.binding`)."""
 
+    @property
+    def independent(self) -> bool:
+        """Whether its operators work without each other, so that a placement may lack some."""
+        ...
+
     def attach(self, host: Host, url: str) -> AbstractContextManager[Running]:
         """The program at that URL; the context's end leaves it as it is. Its `measure` may raise
         UsageError. Raises UsageError for a URL of another kind, or of another machine,

@@ -6,11 +6,11 @@ nowhere in particular before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from atoll.engines.binding import bind
+from atoll.engines.binding import bind, lacking
 from atoll.engines.placeable import OperatorThread, Running
 from atoll.errors import NotPermitted, UsageError
 from atoll.host.api import Host
@@ -28,11 +28,27 @@ from atoll.store.paths import state_dir
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-def apply(host: Host, running: Running, placement: Placement) -> Verified:
-    """Raises UsageError if the program has no operators or the placement lacks one, and what
-    `bind` raises; then every thread has its mask from before."""
-    if not running.threads():
-        raise UsageError("the program has no operators now; start its work first")
+def apply(
+    host: Host,
+    running: Running,
+    placement: Placement,
+    leave: Callable[[Sequence[str]], None] | None = None,
+) -> Verified:
+    """`leave` gets the operators that the placement lacks, whose threads stay as they are.
+
+    Raises UsageError if the program has no operator of the placement or, without `leave`, if the
+    placement lacks one, and what `bind` raises; then every thread has its mask from before.
+    """
+    strangers = set[str]()
+
+    def threads() -> list[OperatorThread]:
+        found = running.threads()
+        if leave:
+            strangers.update(lacking(found, placement))
+        return [one for one in found if strangers.isdisjoint(one.operators)]
+
+    if not threads():
+        raise UsageError("the program runs no operator of the placement now; start its work first")
     with _saved() as path:
         before = _read(host, path)
         kept = {(one.tid, one.start_ticks): one for one in before.threads}
@@ -47,12 +63,15 @@ def apply(host: Host, running: Running, placement: Placement) -> Verified:
             _write(path, before, (now | kept).values())
 
         try:
-            bind(host, running.threads, placement, save)
+            bind(host, threads, placement, save)
         except BaseException:
             _restore(host, now.values())
             _write(path, before, kept.values())
             raise
-    return verify(host, running.threads(), placement)
+    found = verify(host, threads(), placement)
+    if leave and strangers:
+        leave(sorted(strangers))
+    return found
 
 
 def undo(host: Host) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from atoll.engines.binding import seats_of
+from atoll.engines.binding import lacking, seats_of
 from atoll.engines.placeable import OperatorThread, Running
 from atoll.errors import UsageError
 from atoll.host.api import Host
@@ -68,17 +68,22 @@ def watch(
 def _changes(
     host: Host, before: Sequence[OperatorThread], now: Sequence[OperatorThread], plan: Placement
 ) -> list[str]:
+    strangers = lacking((*before, *now), plan)
+    before, now = (
+        [one for one in threads if strangers.isdisjoint(one.operators)] for threads in (before, now)
+    )
+    new = [f"{name}: the placement lacks it" for name in sorted(strangers)]
     try:
         seats = seats_of(now, plan)
-    except UsageError as fault:  # an operator that is new
-        return [str(fault)]
+    except UsageError as fault:  # a thread with operators that have different CPUs
+        return [*new, str(fault)]
     masks = {}
     for one in now:
         try:
             masks[one] = host.affinity(one.tid)
         except GONE:
             continue
-    return thread_changes(before, now, masks, seats)
+    return [*new, *thread_changes(before, now, masks, seats)]
 
 
 def _offer(

@@ -138,6 +138,19 @@ def test_a_program_without_operators_is_refused() -> None:
         apply(host, Program(host), placement({"a": 2}))
 
 
+def test_operators_that_the_placement_lacks_are_refused_or_left_as_they_are() -> None:
+    host, left = ProgramHost(["a", "psql"]), list[str]()
+    program, plan = Program(host), placement({"a": 2})
+    with pytest.raises(UsageError, match="psql"):
+        apply(host, program, plan)
+    found = apply(host, program, plan, left.extend)
+    assert (found.threads, found.faults, left) == (1, (), ["psql"])
+    assert [host.masks[PID + k] for k in (1, 2)] == [{2}, EVERYWHERE]
+    host.end_thread(PID + 1)
+    with pytest.raises(UsageError):
+        apply(host, program, plan, left.extend)
+
+
 def test_masks_of_an_earlier_boot_are_dropped() -> None:
     host = ProgramHost(["a"])
     apply(host, Program(host), placement({"a": 2}))

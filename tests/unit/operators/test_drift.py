@@ -121,6 +121,17 @@ def test_watch_offers_a_new_plan_and_changes_nothing() -> None:
     assert len(said) == 1  # once, not with each sample
 
 
+def test_watch_reports_an_operator_that_the_placement_lacks_and_looks_at_the_rest() -> None:
+    host = ProgramHost(["a", "b"])
+    program, old = Drifting(host), placement({"a": 0, "b": 0})
+    program.place(old)
+    host.begin_thread(PID + 3, "psql")
+    said = list[str]()
+    planned = graph({"a": 0.4, "b": 0.1})
+    watch(host, program, old, planned, lambda found: old, said.append, for_s=50)
+    assert [line.split(":")[0] for line in said] == ["psql", "b"]
+
+
 def test_watch_says_that_nothing_drifted_and_why_there_is_no_plan() -> None:
     host = ProgramHost(["a", "b"])
     program, old = Drifting(host), placement({"a": 0, "b": 0})

@@ -84,6 +84,10 @@ class FlinkProgram:
     def name(self) -> str:
         return "flink"
 
+    @property
+    def independent(self) -> bool:
+        return False
+
     def locate(self, host: Host) -> Installation:
         """Raises EngineFailed with what to install."""
         home = installed(PART)

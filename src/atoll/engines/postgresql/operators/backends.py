@@ -102,6 +102,10 @@ class PostgreSQLBackends:
     def name(self) -> str:
         return PostgreSQLEngine.own_traits.name
 
+    @property
+    def independent(self) -> bool:
+        return True
+
     @contextlib.contextmanager
     def start(self, host: Host, folder: Path, cpus: Sequence[int]) -> Iterator[Backends]:
         engine = PostgreSQLEngine()
