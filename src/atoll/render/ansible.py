@@ -8,8 +8,10 @@ Source: docs.ansible.com, ansible.builtin, of ansible-core 2.19; checked by ansi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import glob
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from posixpath import dirname
 
 from atoll.engines.rendered import Rendering
 from atoll.errors import UsageError
@@ -20,30 +22,55 @@ from atoll.render.yaml import Value, yaml_text
 from atoll.supervise.place import counts
 
 _START, _STOP = "ansible/start.yml", "ansible/stop.yml"
-_TEMPLATES = ("{{", "{%", "{#")  # of Jinja, which Ansible finds in every text
+# Jinja's, which Ansible finds in every text, and variables, which it finds in every path.
+_TEMPLATES = ("{{", "{%", "{#", "$")
 _UNITS = "/etc/systemd/system"
 
 
 def render_ansible(deployment: UnattendedDeployment) -> Rendering:
-    """Raises UsageError as render_systemd, for an account that is only a number, and for a path
-    that is a template of Ansible's."""
-    plays = {_START: _start(deployment), _STOP: _stop(deployment)}
-    texts = {name: yaml_text([play]) for name, play in plays.items()}
+    """Raises UsageError as render_systemd, for an account that is only a number, and for a word
+    that Ansible would replace."""
     target = deployment.target
     if target.user.isdigit():
         raise UsageError(f"--user {target.user}: runuser(1) needs the account's name")
-    for path in (target.folder, target.data):
-        if any(mark in path for mark in _TEMPLATES):
-            raise UsageError(f"{path!r}: Ansible would take this for a template; use another path")
+    created = [word for name in deployment.prepare for word in _creating(deployment, name)]
+    for word in (target.folder, target.data, *created):
+        if any(mark in word for mark in _TEMPLATES):
+            raise UsageError(f"{word!r}: Ansible would replace a part of this; use other paths")
     rendering = render_systemd(deployment)
+    units = [path for path in rendering.files if path.startswith("systemd/")]
+    plays = {
+        _START: _start(deployment, _copied(deployment, rendering)),
+        _STOP: _stop(deployment, [path.removeprefix("systemd/") for path in units]),
+    }
+    texts = {name: yaml_text([play]) for name, play in plays.items()}
     how = {"README.md": readme(deployment, _how(deployment))}
     return replace(rendering, files={**rendering.files, **how, **texts})
 
 
-def _start(deployment: UnattendedDeployment) -> Value:
+def _copied(deployment: UnattendedDeployment, rendering: Rendering) -> list[str]:
+    """What is at the top of the folder, without what grows there while the deployment runs."""
+    paths: Iterable[str] = (
+        *rendering.files,
+        *rendering.scripts,
+        *rendering.copies,
+        *rendering.links,
+        *rendering.folders,
+    )
+    own = {path.partition("/")[0] for path in deployment.target.own_data}
+    return sorted({path.partition("/")[0] for path in paths} - own)
+
+
+def _creating(deployment: UnattendedDeployment, name: str) -> list[str]:
+    (spec,) = (spec for spec in deployment.processes if spec.name == name)
+    return ["runuser", "-u", deployment.target.user, "--", *creating(deployment, spec)]
+
+
+def _start(deployment: UnattendedDeployment, copied: list[str]) -> Value:
     target = deployment.target
     plan = deployment.plan
     owned: dict[str, Value] = {"owner": target.user}
+    folders = [target.folder, target.data]
     tasks: list[Value] = [
         _task(
             "Count the CPUs",
@@ -63,39 +90,43 @@ def _start(deployment: UnattendedDeployment) -> Value:
                 "quiet": True,
             },
         ),
+        # Else they would be the account's, and closed to others. A mode would change old ones.
         _task(
-            "Copy the folder",
+            "Create the folders around",
+            "command",
+            {"argv": ["install", "-d", "{{ item }}"], "creates": "{{ item }}"},
+            loop=list(dict.fromkeys(map(dirname, folders))),
+        ),
+        _task(
+            "Create the folder, and that for data",
+            "file",
+            {"path": "{{ item }}", "state": "directory", **owned, "mode": "0700"},
+            loop=folders,
+        ),
+        _task(
+            "Copy the files",
             "copy",
             {
-                # With its final slash: what is in the folder.
-                "src": "{{ playbook_dir }}/../",
+                "src": "{{ playbook_dir }}/../{{ item }}",
                 "dest": f"{target.folder}/",
                 **owned,
                 "mode": "preserve",
                 "directory_mode": "0700",
                 "local_follow": False,
             },
+            loop=copied,
             register="atoll_folder",
-        ),
-        _task(
-            "Create the folder for data",
-            "file",
-            {"path": target.data, "state": "directory", **owned, "mode": "0700"},
         ),
         *(
             _task(
-                f"Create the data of {spec.name}",
+                f"Create the data of {name}",
                 "command",
                 {
-                    "argv": [
-                        *("runuser", "-u", target.user, "--"),
-                        *creating(deployment, spec),
-                    ],
-                    "creates": f"{deployment.data_of[spec.name]}/*",
+                    "argv": _creating(deployment, name),
+                    "creates": f"{glob.escape(deployment.data_of[name])}/*",
                 },
             )
-            for spec in deployment.processes
-            if spec.name in deployment.prepare
+            for name in deployment.prepare
         ),
         _task(
             "Install the units",
@@ -131,14 +162,24 @@ def _start(deployment: UnattendedDeployment) -> Value:
     return _play(f"Start {target.name}", tasks)
 
 
-def _stop(deployment: UnattendedDeployment) -> Value:
-    target = deployment.target
-    stop: Mapping[str, Value] = {
-        "name": f"{target.name}.target",
-        "enabled": False,
-        "state": "stopped",
-    }
-    return _play(f"Stop {target.name}", [_task("Stop all of it", "systemd_service", stop)])
+def _stop(deployment: UnattendedDeployment, units: list[str]) -> Value:
+    """And takes the units away: a later rendering may have fewer."""
+    name = f"{deployment.target.name}.target"
+    tasks: list[Value] = [
+        _task(
+            "Stop all of it",
+            "systemd_service",
+            {"name": name, "enabled": False, "state": "stopped"},
+        ),
+        _task(
+            "Remove the units",
+            "file",
+            {"path": f"{_UNITS}/{{{{ item }}}}", "state": "absent"},
+            loop=units,
+        ),
+        _task("Read what is left", "systemd_service", {"daemon_reload": True}),
+    ]
+    return _play(f"Stop {deployment.target.name}", tasks)
 
 
 def _play(name: str, tasks: list[Value]) -> Value:
@@ -175,7 +216,8 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
         "units and starts them. It may run again, and restarts the units if a file has changed. "
         "The files have secrets, which all these machines then share.",
         "",
-        f"`ansible-playbook -i HOSTS {_STOP}` stops all of it.",
+        f"`ansible-playbook -i HOSTS {_STOP}` stops all of it and removes the units. Do that "
+        "before you start a rendering with fewer processes.",
         "",
         "A machine with another number of CPUs is refused. Render for each kind of machine.",
     ]

@@ -16,17 +16,17 @@ import yaml
 from atoll.errors import UsageError
 from atoll.render.ansible import render_ansible
 from atoll.render.deployment import UnattendedDeployment
-from atoll.render.systemd import unit_files
+from atoll.render.systemd import render_systemd, unit_files
 from tests.parts.faults import fails
 from tests.parts.machines import milan
 from tests.parts.render import ENGINES, TARGET, unattended
 
-ODD = '/srv/it\'s 100% ${HOME} $$ "x": é {'
+ODD = '/srv/it\'s 100% "x": é { [a]*'
 
 
-def tasks(made: UnattendedDeployment, play: str = "start") -> dict[str, dict[str, Any]]:
+def tasks(made: UnattendedDeployment) -> dict[str, dict[str, Any]]:
     """Module -> the options of the last task that uses it."""
-    (found,) = yaml.safe_load(render_ansible(made).files[f"ansible/{play}.yml"])
+    (found,) = yaml.safe_load(render_ansible(made).files["ansible/start.yml"])
     assert found["hosts"] == "all" and found["become"] is True
     return {
         key.removeprefix("ansible.builtin."): task[key]
@@ -54,6 +54,13 @@ def test_data_is_created_by_its_account_where_there_is_none() -> None:
         assert folder == made.data_of[name] and any(folder in word for word in argv)
 
 
+def test_what_creates_data_is_looked_for_under_its_own_name() -> None:
+    made = unattended("postgresql", target=replace(TARGET, folder=ODD, data=f"{ODD}/data"))
+    (play,) = yaml.safe_load(render_ansible(made).files["ansible/start.yml"])
+    found = [task.get("ansible.builtin.command", {}).get("creates") for task in play["tasks"]]
+    assert '/srv/it\'s 100% "x": é { [[]a][*]/data/data-1/*' in found
+
+
 def test_all_units_are_installed_started_and_looked_at() -> None:
     made = unattended("spark")
     rendering = render_ansible(made)
@@ -63,15 +70,39 @@ def test_all_units_are_installed_started_and_looked_at() -> None:
     assert found["copy"]["src"] == "{{ playbook_dir }}/../systemd/"
     assert found["systemd_service"]["name"] == "t.target"
     assert found["command"]["argv"][2:] == [f"t-{spec.name}.service" for spec in made.processes]
-    assert tasks(made, "stop")["systemd_service"]["state"] == "stopped"
+    (stop,) = yaml.safe_load(rendering.files["ansible/stop.yml"])
+    assert stop["tasks"][0]["ansible.builtin.systemd_service"]["state"] == "stopped"
+    assert stop["tasks"][1]["loop"] == [name.removeprefix("systemd/") for name in units]
 
 
-@pytest.mark.parametrize("mark", ["{{", "{%", "{#"])
-def test_a_path_that_is_a_template_is_refused(mark: str) -> None:
-    path = f"/srv/{mark} x }}}}"
+@pytest.mark.parametrize("mark", ["{{", "{%", "{#", "$"])
+def test_a_path_that_ansible_would_replace_is_refused(mark: str) -> None:
+    path = f"/srv/{mark}x"
     for target in (replace(TARGET, folder=path), replace(TARGET, data=path)):
         with fails(UsageError, path=path):
             render_ansible(unattended("trino", target=target))
+    made = unattended("postgresql")
+    argv = (path, *made.prepare["worker-1"])
+    with fails(UsageError, path=path):
+        render_ansible(replace(made, prepare={**made.prepare, "worker-1": argv}))
+
+
+def test_what_grows_is_not_copied_and_all_else_is() -> None:
+    """Else a second run on the machine of the deployment would replace files of a live database."""
+    made = unattended("postgresql")
+    (play,) = yaml.safe_load(render_ansible(made).files["ansible/start.yml"])
+    (loop,) = (task["loop"] for task in play["tasks"] if task["name"] == "Copy the files")
+    names = {path.partition("/")[0] for path in render_systemd(made).files}
+    assert names <= set(loop) and "data" not in loop
+
+
+def test_folders_around_stay_roots() -> None:
+    made = unattended("trino", target=replace(TARGET, folder="/opt/db/t", data="/d/e"))
+    (play,) = yaml.safe_load(render_ansible(made).files["ansible/start.yml"])
+    around, own = (task for task in play["tasks"] if str(task.get("loop")).startswith("['/"))
+    assert around["loop"] == ["/opt/db", "/d"]
+    assert around["ansible.builtin.command"]["argv"] == ["install", "-d", "{{ item }}"]
+    assert own["loop"] == ["/opt/db/t", "/d/e"] and own["ansible.builtin.file"]["mode"] == "0700"
 
 
 def test_an_account_without_a_name_is_refused() -> None:
