@@ -66,8 +66,8 @@ def _check(deployment: UnattendedDeployment) -> None:
         policy = deployment.place(spec).policy
         if policy not in (MemoryPolicy.BIND, MemoryPolicy.LOCAL, MemoryPolicy.FIRST_TOUCH):
             raise UsageError(
-                f"Kubernetes has no memory policy {policy.value}; render with --to native, or plan "
-                "with --memory bind"
+                f"Kubernetes has no memory policy {policy.value}; plan with --policy win or "
+                "--memory bind, or render with --to native"
             )
     if plan.coordinator is not None and plan.coordinator.kind is CoordinatorKind.IN_WORKER:
         raise UsageError(
@@ -99,7 +99,7 @@ def _pod(deployment: UnattendedDeployment, spec: ProcessSpec) -> dict[str, Value
     container = _container(deployment, spec)
     if test := listens(spec):
         container["startupProbe"] = {
-            "exec": {"command": ["bash", "-c", test]},
+            "exec": {"command": _words(["bash", "-c", test])},
             "periodSeconds": 2,
             "failureThreshold": START_S // 2,
         }
@@ -162,7 +162,7 @@ def _container(deployment: UnattendedDeployment, spec: ProcessSpec) -> dict[str,
 
 
 def _words(words: list[str]) -> list[str]:
-    """Kubernetes replaces $(NAME) in commands and variables, and $$ by $."""
+    """Kubernetes replaces $(NAME) in commands, probes and variables, and $$ by $."""
     return [word.replace("$", "$$") for word in words]
 
 

@@ -76,7 +76,7 @@ def job_script(deployment: UnattendedDeployment) -> str:
         f"#SBATCH --job-name={deployment.target.name}",
         "#SBATCH --nodes=1",
         "#SBATCH --exclusive",
-        f"#SBATCH --mem={'0' if most is None else f'{-(-most // _MIB)}M'}",
+        f"#SBATCH --mem={'0' if most is None else f'{most // _MIB}M'}",
         *([f"#SBATCH --gres={nics}"] if nics else []),
         f"#SBATCH --signal=B:TERM@{STOP_S}",
         "",
@@ -153,6 +153,12 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
         "`scontrol show config` and `scontrol show node NODE` show both. Slurm can only bind "
         "memory: numactl sets other policies.",
     ]
+    if deployment.limit_bytes is not None:
+        lines += [
+            "",
+            f"The job asks for {deployment.limit_bytes // _MIB} MiB. The node's `RealMemory` in "
+            "slurm.conf must be at least that; if it is less, plan with `--reserve`.",
+        ]
     if nics := _nics(deployment):
         types = ",".join(f"nic:{nic}:1" for nic in nics)
         lines += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -111,9 +112,12 @@ def test_the_api_accepts_the_pods(engine: str, policy: str) -> None:
 def test_no_text_is_another_after_kubernetes_has_replaced_variables(text: str) -> None:
     deployment = made("postgresql")
     argv, env = ("/bin/x", text), {"A": text}
-    spec = deployment.processes[0].model_copy(update={"argv": argv, "env": env})
+    changed = {"argv": argv, "env": env, "ready_socket": text}
+    spec = deployment.processes[0].model_copy(update=changed)
     found = container(replace(deployment, processes=(spec,), prepare={}), spec.name)
     values = {each["name"]: each["value"] for each in found["env"]}
+    probe = found["startupProbe"]["exec"]["command"][-1]
+    assert shlex.quote(f" {text}").replace("$", "$$") in probe
     for word in (found["command"][-1], values["A"]):
         assert "$" not in word.replace("$$", "")
         assert word.replace("$$", "$") == text

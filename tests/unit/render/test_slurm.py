@@ -59,16 +59,21 @@ def test_every_memory_policy_is_set_once(policy: MemoryPolicy) -> None:
 
 def test_the_job_asks_for_a_node_its_memory_and_its_nics() -> None:
     made = with_slots(unattended("trino"), nic="eth0")
+    made = replace(made, coordinator_bytes=made.coordinator_bytes + 1)  # no whole MiB
     rendering = render_slurm(made)
     lines = rendering.scripts["slurm/job.sh"].splitlines()
     assert made.limit_bytes is not None
-    assert f"#SBATCH --mem={-(-made.limit_bytes // (1 << 20))}M" in lines
+    most = made.limit_bytes // (1 << 20)  # `slurmd -C` rounds the node's memory down, too
+    assert most << 20 < made.limit_bytes
+    assert f"#SBATCH --mem={most}M" in lines
+    assert f"asks for {most} MiB." in rendering.files["README.md"]
     assert "#SBATCH --exclusive" in lines
     assert "#SBATCH --gres=nic:eth0:1" in lines
     assert rendering.files["slurm/gres.conf"] == "Name=nic Type=eth0 Count=1\n"
     without = render_slurm(unattended("trino", policy="wim"))
     assert "slurm/gres.conf" not in without.files
     assert "#SBATCH --mem=0" in without.scripts["slurm/job.sh"].splitlines()
+    assert "RealMemory" not in without.files["README.md"]
 
 
 def test_a_nic_that_slurm_cannot_name_is_refused() -> None:
