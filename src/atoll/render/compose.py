@@ -151,7 +151,8 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
         f"{compose} up -d",
         "```",
         "",
-        f"`{compose} stop` stops all of it.",
+        f"`{compose} stop` stops all of it. Docker restarts a container that fails. Do not count "
+        "on it after Docker or the machine has restarted: use `up -d` again.",
         "",
         "`cpuset` needs a Docker that root runs. Compose has no memory nodes: numactl sets the "
         f"memory policy in the container, which has the capability {MEMORY_CAPABILITY} for it. "
