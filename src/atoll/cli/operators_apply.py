@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import click
 
+from atoll.cli.options import machine_for, machine_option
 from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.schema.placement import Placement
@@ -30,8 +31,11 @@ from atoll.store.operator_files import read_placement
     metavar="FILE",
     help="For an engine whose operators cannot be placed: write a plan with that many cores.",
 )
+@machine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def command(file: str, url: str | None, output: str | None, as_json: bool) -> None:
+def command(
+    file: str, url: str | None, output: str | None, source: str | None, as_json: bool
+) -> None:
     """Bind the operators of a running program as planned.
 
     PLACEMENT is a file that 'atoll operators plan' wrote. Every thread of an operator gets the one
@@ -41,19 +45,27 @@ def command(file: str, url: str | None, output: str | None, as_json: bool) -> No
 
     Then Atoll checks every thread; the exit code is 1 if one is not where it should be. It is 2 for
     an engine whose operators cannot be placed; then the command says how many cores they need, and
-    -o plans a deployment of that size.
+    -o plans a deployment of that size, for this machine or that of --machine.
     """
     from atoll.engines import registry
     from atoll.operators.apply import apply
 
+    if source is not None and output is None:
+        raise UsageError("--machine is for the plan that -o writes")
     placement = read_placement(file)
     if not placement.engine:
         raise UsageError(f"{file}: does not name the program that it is for (its field 'engine')")
-    if placement.engine not in registry.placeable_names():
-        _answer(placement, output, as_json=as_json)
-    elif output is not None:
-        raise UsageError(f"-o is for engines that can only be given a size, not {placement.engine}")
+    if registry.why_not_placeable(placement.engine):
+        _answer(placement, file, as_json=as_json)
+        words = "for a deployment of that size, add -o plan.json"
+        if output is not None:
+            _write_plan(placement, source, output)
+            words = f"a deployment of that size: atoll up {output}"
+        if not as_json:
+            print(words)
     program = registry.get_attachable(placement.engine)
+    if output is not None:
+        raise UsageError(f"-o is for engines that can only be given a size, not {placement.engine}")
     if url is None:
         raise UsageError(f"say with --url where {placement.engine} listens")
     host = LocalHost()
@@ -96,30 +108,30 @@ def _leave(strangers: Sequence[str]) -> None:
     click.echo(f"atoll: not in the placement, and left as they are: {names}", err=True)
 
 
-def _answer(placement: Placement, output: str | None, *, as_json: bool) -> None:
-    """How many cores the operators need, and a deployment of that size."""
-    from atoll.cli.options import machine_for
-    from atoll.engines import registry
-    from atoll.plan import make_plan
+def _answer(placement: Placement, file: str, *, as_json: bool) -> None:
+    """How many cores the operators need. Raises UsageError."""
     from atoll.report.terminal.operators import against
-    from atoll.schema.policy import Policy
 
+    if placement.deployment != "packed":
+        raise UsageError(
+            f"{file}: the deployment {placement.deployment} does not say how many cores the "
+            "operators need; make a plan with --deployment packed"
+        )
     cores, bound = len(placement.cores), placement.bound
     operators = len({name for unit in placement.units for name in unit.operators})
-    can_be_planned = placement.engine in registry.names()
-    if can_be_planned and output is not None:
-        traits = registry.get(placement.engine).traits
-        plan = make_plan(machine_for(), traits, Policy.WIM, cores=cores)
-        write_atomic(output, plan.model_dump_json(indent=2) + "\n")
     if as_json:
         found = {"engine": placement.engine, "operators": operators, "cores": cores}
         print(json.dumps(found | {"fewest_cores": bound and bound.cores}, indent=1))
         return
     need = against(cores, bound.cores, "core") if bound else plural(cores, "core")
     print(f"{plural(operators, 'operator')} of {placement.engine} need {need}")
-    if can_be_planned:
-        print(
-            "for a deployment of that size, add -o plan.json"
-            if output is None
-            else f"a deployment of that size: atoll up {output}"
-        )
+
+
+def _write_plan(placement: Placement, source: str | None, output: str) -> None:
+    from atoll.engines import registry
+    from atoll.plan import make_plan
+    from atoll.schema.policy import Policy
+
+    traits = registry.get(placement.engine).traits
+    plan = make_plan(machine_for(source), traits, Policy.WIM, cores=len(placement.cores))
+    write_atomic(output, plan.model_dump_json(indent=2) + "\n")

@@ -10,6 +10,7 @@ import pytest
 
 from atoll.cli import run
 from atoll.schema.operator_runs import OperatorRound, OperatorRun, OperatorRuns
+from atoll.schema.placement import Deployment
 from tests.parts.faults import check_complaint
 from tests.parts.machines import NodeShape, build
 from tests.parts.placed import graph, placement
@@ -18,8 +19,12 @@ from tests.parts.profiles import profile
 Capture = pytest.CaptureFixture[str]
 
 
-def written(folder: Path, engine: str) -> str:
-    plan = placement({"a": 0, "b": 0}).model_copy(update={"engine": engine})
+def written(
+    folder: Path, engine: str, cores: int | None = None, deployment: Deployment = "packed"
+) -> str:
+    """Of two operators on one core, or of as many as cores."""
+    names = {"a": 0, "b": 0} if cores is None else {f"op{one}": one for one in range(cores)}
+    plan = placement(names).model_copy(update={"engine": engine, "deployment": deployment})
     path = folder / "placement.json"
     path.write_text(plan.model_dump_json())
     return str(path)
@@ -46,13 +51,40 @@ def test_the_answer_as_json(tmp_path: Path, capsys: Capture) -> None:
     assert output.exists()
 
 
+def test_the_answer_comes_before_a_plan_that_this_machine_is_too_small_for(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    path, output = written(tmp_path, "duckdb", cores=6), tmp_path / "plan.json"
+    machine = tmp_path / "machine.json"
+    for cores, made in ((2, False), (8, True)):
+        machine.write_text(build([[NodeShape(rest=cores)]]).model_dump_json())
+        given = ["-o", str(output), "--machine", str(machine)]
+        assert run(["operators", "apply", path, *given]) == 2
+        assert "6 operators of duckdb need 6 cores" in capsys.readouterr().out
+        assert output.exists() is made
+    assert run(["operators", "apply", path, "--machine", str(machine)]) == 2
+    check_complaint(capsys.readouterr().err, option="--machine")
+
+
+def test_only_a_packed_placement_says_how_many_cores_are_needed(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    path = written(tmp_path, "duckdb", deployment="per-core")
+    assert run(["operators", "apply", path]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    check_complaint(said.err, path=path, deployment="per-core")
+
+
 @pytest.mark.parametrize("engine", ["", "no-such-program", "postgresql"])
 def test_without_a_program_to_place_it_is_refused(
     tmp_path: Path, capsys: Capture, engine: str
 ) -> None:
     path = written(tmp_path, engine)
     assert run(["operators", "apply", path]) == 2
-    check_complaint(capsys.readouterr().err, **({"engine": engine} if engine else {"path": path}))
+    said = capsys.readouterr()
+    assert not said.out
+    check_complaint(said.err, **({"engine": engine} if engine else {"path": path}))
 
 
 def test_show_names_the_reason_of_a_refused_comparison(tmp_path: Path, capsys: Capture) -> None:
