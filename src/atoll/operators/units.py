@@ -1,4 +1,5 @@
-"""Operators as the units that are packed: chains that never run at once, replicas, single ones.
+"""Operators as the units that are packed: chains whose neighbours never run at once, replicas,
+single ones.
 
 The first phase of query-plan-deployment-poster: pipelines that can be temporally ordered become one
 scheduling unit. The paper does not say when they can be; the rules here are Atoll's own
@@ -135,7 +136,8 @@ class Operators:
         """The chains as units; an operator above the capacity as replicas, if it can be divided.
 
         Duties and GB/s are averages, so those of a chain add, and so does what it keeps in caches.
-        Its operators are never busy at once, so of their peaks the largest counts.
+        Its neighbours are never busy at once, but others may be, so the peak is the largest sum of
+        operators of which no two are neighbours.
         """
         found = []
         for chain in chains:
@@ -143,7 +145,7 @@ class Operators:
             parallel = self.all[chain[0]].parallel and len(chain) == 1
             replicas = -(-size // capacity) if parallel else 1
             known = [self.activity(one) for one in chain]
-            peaks = [one.peak.value for one in known if one.peak is not None]
+            peak = _peak(known)
             memory_gbs = [one.memory_gbs.value for one in known if one.memory_gbs is not None]
             nodes = {self.all[one].node for one in chain} - {None}
             first = Unit(
@@ -152,7 +154,7 @@ class Operators:
                 replica=0,
                 replicas=replicas,
                 duty=sum([one.duty.value for one in known]) / replicas,
-                peak=max(peaks) / replicas if peaks else None,
+                peak=None if peak is None else peak / replicas,
                 memory_gbs=sum(memory_gbs) / replicas if memory_gbs else None,
                 cache_bytes=sum([one.cache_bytes or 0 for one in known]) / replicas,
                 node=nodes.pop() if nodes else None,
@@ -176,6 +178,18 @@ class Operators:
                     if giver != taker:
                         found[(giver, taker) if giver < taker else (taker, giver)] += each
         return found
+
+
+def _peak(chain: Sequence[Activity]) -> float | None:
+    """What a chain may use at once: the largest sum of peaks of which no two are neighbours'. An
+    unknown one counts as 0; None if all are."""
+    if all(one.peak is None for one in chain):
+        return None
+    with_last, without_last = 0.0, 0.0
+    for one in chain:
+        peak = one.peak.value if one.peak is not None else 0.0
+        with_last, without_last = without_last + peak, max(with_last, without_last)
+    return max(with_last, without_last)
 
 
 def _looks(operators: Sequence[GraphOperator], flows: Sequence[_Flow]) -> list[int]:

@@ -16,7 +16,7 @@ Deployment = Literal["os", "per-core", "packed"]  # no binding; an operator a co
 
 
 class PlacedUnit(Record):
-    """Operators that are scheduled as one: a chain that never runs at once, or a single one."""
+    """Operators scheduled as one: a chain whose neighbours never run at once, or a single one."""
 
     operators: tuple[str, ...] = Field(min_length=1)  # ids
     replica: int = Field(default=0, ge=0)  # this one's number

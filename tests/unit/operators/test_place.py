@@ -172,6 +172,20 @@ def test_a_unit_has_the_largest_peak_and_the_sum_of_averages() -> None:
     assert unit.duty == pytest.approx(0.5)
 
 
+def test_the_peaks_of_operators_that_may_run_at_once_add() -> None:
+    """a and c are joined because b hardly ever runs; nothing says that they take turns."""
+    operators = graph(
+        [
+            operator(name, duty, peak=peak)
+            for name, duty, peak in (("a", 0.2, 0.8), ("b", 0.001, 0.1), ("c", 0.2, 0.7))
+        ],
+        [("a", "b"), ("b", "c")],
+    )
+    (unit,) = place(operators, plain(2)).units
+    assert unit.operators == ("a", "b", "c")
+    assert unit.peak == pytest.approx(1.5)
+
+
 def test_two_edges_between_neighbours_are_one() -> None:
     """A table joined with itself: the join is the scan's only consumer."""
     once = graph(
