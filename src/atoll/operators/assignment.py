@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
-from operator import mul, sub
+from operator import mul
 
 from atoll.operators.nodes import Load, Room
 
@@ -90,11 +90,12 @@ def _cores_moved(
         near[a][b] = near[b][a] = carried
     if len(set(placed)) == 1:
         return placed
-    carries = [[0.0] * len(rooms) for _ in loads]  # what each core exchanges with each place
-    for one, links in enumerate(near):
+    costs = []  # of what each core exchanges, from each place
+    for links in near:
+        carries = [0.0] * len(rooms)
         for other, carried in links.items():
-            carries[one][placed[other]] += carried
-    farther = [[list(map(sub, a, b)) for b in distances] for a in distances]
+            carries[placed[other]] += carried
+        costs.append([sum(map(mul, carries, row)) for row in distances])
     taken = [0.0] * len(rooms)
     for load, place in zip(loads, placed, strict=True):
         taken[place] += load.amount
@@ -118,8 +119,14 @@ def _cores_moved(
             left -= 1
             if left <= 0:
                 break
-            gain = sum(map(mul, map(sub, carries[a], carries[b]), farther[here][there]))
-            gain -= near[a].get(b, 0.0) * (farther[here][there][there] - farther[here][there][here])
+            gain = costs[a][here] - costs[a][there] + costs[b][there] - costs[b][here]
+            if carried := near[a].get(b):
+                gain -= carried * (
+                    distances[here][there]
+                    + distances[there][here]
+                    - distances[here][here]
+                    - distances[there][there]
+                )
             if gain <= least:
                 continue
             if not (may(a, b) and may(b, a)):
@@ -129,7 +136,7 @@ def _cores_moved(
                 taken[old] -= loads[one].amount
                 taken[new] += loads[one].amount
                 for other, carried in near[one].items():
-                    carries[other][old] -= carried
-                    carries[other][new] += carried
+                    for place, row in enumerate(distances):
+                        costs[other][place] += carried * (row[new] - row[old])
             gains = True
     return placed
