@@ -32,7 +32,8 @@ from atoll.schema.plan import CoordinatorKind, MemoryPolicy, Policy
 _NAME = re.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL = "atoll/machine"
 _BALLOON = "balloon.balloons.resource-policy.nri.io"
-_OWN_MIB, _EVICTION_MIB = 1024, 100  # the kubelet's; it wants them in reservedMemory too
+# The kubelet's memory, and its default of evictionHard; it wants both in reservedMemory.
+_OWN_MIB, _EVICTION_MIB = 1024, 100
 _CREATE = "create"
 
 
@@ -40,7 +41,9 @@ def render_k8s(deployment: UnattendedDeployment) -> Rendering:
     """Raises UsageError for what pods cannot do: a name, memory policies, shared CPUs."""
     _check(deployment)
     pods = [_pod(deployment, spec) for spec in deployment.processes]
-    files = {"pods": pods, "kubelet": [_kubelet(deployment)]}
+    files = {"pods": pods}
+    if _has_own_cpus(deployment):
+        files["kubelet"] = [_kubelet(deployment)]
     if creators := [_creator(deployment, spec) for spec in _to_create(deployment)]:
         files[_CREATE] = creators
     if _smaller_than_node(deployment):
@@ -202,25 +205,34 @@ def _around(
 
 def _kubelet(deployment: UnattendedDeployment) -> dict[str, Value]:
     """The settings to put into the kubelet's own configuration."""
-    balloons = _smaller_than_node(deployment)
-    one_node = all(len(slot.nodes) == 1 for slot in deployment.plan.slots)
+    slots = deployment.plan.slots
+    one_node = all(len(slot.nodes) == 1 for slot in slots)
     settings: dict[str, Value] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "kubeReserved": {"cpu": str(_free_cpus(deployment)), "memory": f"{_OWN_MIB}Mi"},
-        "evictionHard": {"memory.available": f"{_EVICTION_MIB}Mi"},
     }
-    if balloons:
+    if _smaller_than_node(deployment):
         return {**settings, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}
+    nodes = sorted({node for slot in slots for node in slot.nodes}) or [0]
+    whole, rest = divmod(_OWN_MIB + _EVICTION_MIB, len(nodes))  # as the plan takes --reserve
     return {
         **settings,
         "cpuManagerPolicy": "static",
         "cpuManagerPolicyOptions": {"full-pcpus-only": "true"},
         "memoryManagerPolicy": "Static",
-        "reservedMemory": [{"numaNode": 0, "limits": {"memory": f"{_OWN_MIB + _EVICTION_MIB}Mi"}}],
+        "reservedMemory": [
+            {"numaNode": node, "limits": {"memory": f"{whole + (place < rest)}Mi"}}
+            for place, node in enumerate(nodes)
+        ],
         "topologyManagerPolicy": "single-numa-node" if one_node else "best-effort",
         "topologyManagerScope": "pod",
     }
+
+
+def _has_own_cpus(deployment: UnattendedDeployment) -> bool:
+    """Under WIM no pod is Guaranteed, so the kubelet gives none CPUs of its own."""
+    return deployment.plan.policy is not Policy.WIM
 
 
 def _smaller_than_node(deployment: UnattendedDeployment) -> bool:
@@ -232,27 +244,43 @@ def _balloons(deployment: UnattendedDeployment) -> dict[str, Value]:
     for spec in deployment.processes:
         if (cpus := _cpus(deployment, spec)) is None:
             continue
-        nodes = deployment.plan.slots[spec.slot].nodes if spec.slot is not None else ()
         types.append(
             {
                 "name": f"{deployment.target.name}-{spec.name}",
                 "minCPUs": cpus,
                 "maxCPUs": cpus,
+                # Made before the reserved balloon, which gets the CPUs that are left: it avoids
+                # all preferred devices, so it would take those of a slot.
+                "minBalloons": 1,
                 "maxBalloons": 1,
-                "preferCloseToDevices": [f"/sys/devices/system/node/node{node}" for node in nodes],
+                "allocatorPriority": "normal",
+                "preferCloseToDevices": _near(deployment, spec),
             }
         )
     return {
         "apiVersion": "config.nri/v1alpha1",
         "kind": "BalloonsPolicy",
-        "metadata": {"name": "default", "namespace": "kube-system"},
+        "metadata": {"name": "node.NODE", "namespace": "kube-system"},
         "spec": {
             "reservedResources": {"cpu": f"{_free_cpus(deployment)}000m"},
+            # Else a pod without a balloon would get one of a slot's CPUs.
+            "reservedPoolNamespaces": ["*"],
             "pinCPU": True,
             "pinMemory": True,
             "balloonTypes": types,
         },
     }
+
+
+def _near(deployment: UnattendedDeployment, spec: ProcessSpec) -> list[str]:
+    """Devices in sysfs whose CPUs the balloon should have: its nodes, and the L3 of its chiplet."""
+    place = deployment.place(spec)
+    slot = None if spec.slot is None else deployment.plan.slots[spec.slot]
+    nodes = place.nodes if slot is None else slot.nodes
+    near = [f"/sys/devices/system/node/node{node}" for node in nodes]
+    if place.cpus and (slot is None or len(slot.chiplets) == 1):
+        near.append(f"/sys/devices/system/cpu/cpu{place.cpus[0]}/cache/index3")
+    return near
 
 
 def _how(deployment: UnattendedDeployment) -> list[str]:
@@ -266,18 +294,16 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
         "",
         "## The node",
         "",
-        "Put the settings of `k8s/kubelet.yaml` into the kubelet's configuration, remove "
-        "`cpu_manager_state` and `memory_manager_state` in its folder, and restart it. "
-        f"`kubeReserved` gives it the CPUs that the plan leaves, and {_OWN_MIB} MiB of memory; a "
-        "pod stays Pending if the plan leaves less memory (`--reserve`). Run kubectl in a copy of "
-        "this folder that the engine's account cannot change. NODE is the plan's machine:",
+        *(_settings(deployment) if _has_own_cpus(deployment) else []),
+        "Run kubectl in a copy of this folder that the engine's account cannot change. NODE is the "
+        "plan's machine:",
         "",
         "```sh",
         f"kubectl label node NODE {_LABEL}={deployment.plan.machine_id}",
+        *(["kubectl apply -f k8s/balloons.yaml"] if _smaller_than_node(deployment) else []),
+        "```",
+        "",
     ]
-    if _smaller_than_node(deployment):
-        lines.append("kubectl apply -f k8s/balloons.yaml")
-    lines += ["```", ""]
     create = f"kubectl apply -f k8s/{_CREATE}.yaml"
     lines += preparations(deployment, lambda spec: create)
     if _to_create(deployment):
@@ -295,6 +321,39 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
     ]
 
 
+def _settings(deployment: UnattendedDeployment) -> list[str]:
+    """What to know of the kubelet's settings, and of the balloons policy."""
+    lines = [
+        "Put the settings of `k8s/kubelet.yaml` into the kubelet's configuration, remove "
+        "`cpu_manager_state` and `memory_manager_state` in its folder, and restart it.",
+        "",
+        f"- `kubeReserved` gives it the CPUs that the plan leaves, and {_OWN_MIB} MiB of memory.",
+        "- The pods take all other CPUs. If another pod requests CPU on this node, such as a "
+        "daemon set's, one of them stays Pending.",
+    ]
+    if _smaller_than_node(deployment):
+        return [
+            *lines,
+            "- A pod stays Pending if the plan leaves less memory (`--reserve`).",
+            "- `k8s/balloons.yaml` needs the balloons plugin of NRI on the node "
+            "(containers/nri-plugins). Write the node's name for NODE in it. A policy named "
+            "`default` would apply to every node that has the plugin.",
+            "- Pods without a balloon of their own share the CPUs that the plan leaves.",
+            "",
+        ]
+    return [
+        *lines,
+        "- The kubelet takes the first cores, as `--reserve-cores` does. If the table above leaves "
+        "others, name all their threads in `reservedSystemCPUs`, or it may reject a pod.",
+        f"- `reservedMemory` is this memory and {_EVICTION_MIB} MiB, from all nodes alike. If the "
+        "plan leaves less (`--reserve`), the kubelet rejects a pod.",
+        "- `reservedMemory` must equal the memory of `kubeReserved`, `systemReserved` and "
+        "`evictionHard` together, or the kubelet does not start. It is written for a kubelet "
+        f"without `systemReserved`, and with the default of `evictionHard`, {_EVICTION_MIB} MiB.",
+        "",
+    ]
+
+
 def _differences(deployment: UnattendedDeployment) -> list[str]:
     places = [deployment.place(spec) for spec in deployment.processes]
     lines = []
@@ -307,12 +366,13 @@ def _differences(deployment: UnattendedDeployment) -> list[str]:
         lines.append(
             "- **Chiplets.** The kubelet's topology manager knows nodes only. So the balloons "
             "policy of NRI (`k8s/balloons.yaml`) chooses CPUs: each slot has a balloon of its "
-            "size, on its node. No setting names a chiplet, so a balloon can have CPUs of two."
+            "size, near its node and its L3 (`index3` in sysfs). Both are preferences, so a "
+            "balloon can have CPUs of two chiplets."
         )
-    if any(place.policy is MemoryPolicy.BIND for place in places):
+    if _has_own_cpus(deployment):
         lines.append(
-            "- **Which memory.** Memory is bound to the nodes of the CPUs that the pod gets. "
-            "No pod names a node."
+            "- **Which memory.** Memory is bound to the nodes of the CPUs that the pod gets, "
+            "whatever the plan's memory policy. No pod names a node."
         )
     if any(place.cpus is None for place in places):
         lines.append(

@@ -9,7 +9,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from atoll.engines import registry
@@ -61,13 +61,34 @@ def test_the_kubelet_keeps_what_the_plan_leaves() -> None:
     (kubelet,) = documents(deployment, "kubelet")
     assert kubelet["kubeReserved"] == {"cpu": "2", "memory": "1024Mi"}
     assert kubelet["topologyManagerPolicy"] == "single-numa-node"
-    assert kubelet["reservedMemory"] == [{"numaNode": 0, "limits": {"memory": "1124Mi"}}]
+    assert "evictionHard" not in kubelet  # one threshold would turn off the others
+    assert kubelet["reservedMemory"] == [
+        {"numaNode": node, "limits": {"memory": "562Mi"}} for node in (0, 1)
+    ]
     (spread,) = documents(made(policy="spmwin", memory=MemoryPolicy.BIND), "kubelet")
     assert spread["topologyManagerPolicy"] == "best-effort"
 
 
+def test_three_nodes_reserve_1124_mib_too() -> None:
+    adapter = registry.get("trino")
+    plan = make_plan(milan(3, 1, 2), adapter.traits, "win", reserve_cores=1)
+    (kubelet,) = documents(lay_out(plan, adapter, THERE, CONTAINERS), "kubelet")
+    taken = [each["limits"]["memory"] for each in kubelet["reservedMemory"]]
+    assert taken == ["375Mi", "375Mi", "374Mi"]
+
+
+def test_without_masks_the_kubelet_keeps_its_settings() -> None:
+    rendering = render_k8s(made("postgresql", "wim", memory=MemoryPolicy.FIRST_TOUCH))
+    assert "k8s/kubelet.yaml" not in rendering.files
+    page = rendering.files["README.md"]
+    assert "kubelet.yaml" not in page and "Which memory" not in page
+    assert "kubectl label node" in page
+
+
 def test_slots_of_chiplets_have_balloons_of_their_size() -> None:
     deployment = made(policy="wicp")
+    last = deployment.plan.slots[3].cpus
+    assert last is not None
     (policy,) = documents(deployment, "balloons")
     types = {each["name"]: each for each in policy["spec"]["balloonTypes"]}
     for pod in documents(deployment, "pods"):
@@ -75,11 +96,43 @@ def test_slots_of_chiplets_have_balloons_of_their_size() -> None:
         if cpus := spec["resources"]["limits"].get("cpu"):
             (own,) = pod["metadata"]["annotations"].values()
             assert types[own]["minCPUs"] == types[own]["maxCPUs"] == int(cpus)
-    assert types["t-worker-3"]["preferCloseToDevices"] == ["/sys/devices/system/node/node1"]
+    assert types["t-worker-3"]["preferCloseToDevices"] == [
+        "/sys/devices/system/node/node1",
+        f"/sys/devices/system/cpu/cpu{last[0]}/cache/index3",
+    ]
     assert documents(deployment, "kubelet")[0]["cpuManagerPolicy"] == "none"
-    page = render_k8s(deployment).files["README.md"]
-    assert "No setting names a chiplet" in page
+    assert policy["metadata"]["name"] == "node.NODE"
+    assert "node's name for NODE" in render_k8s(deployment).files["README.md"]
     assert "k8s/balloons.yaml" not in render_k8s(made()).files
+
+
+def test_the_balloons_leave_cpus_to_the_coordinator() -> None:
+    deployment = made(policy="wicp", threads=2)
+    (policy,) = documents(deployment, "balloons")
+    spec = policy["spec"]
+    # The slots' balloons come first, so that the reserved one gets all CPUs that are left.
+    assert {(each["minBalloons"], each["allocatorPriority"]) for each in spec["balloonTypes"]} == {
+        (1, "normal")
+    }
+    left = deployment.plan.machine.pus - sum(each["minCPUs"] for each in spec["balloonTypes"])
+    assert spec["reservedResources"] == {"cpu": f"{left}000m"}
+    assert spec["reservedPoolNamespaces"] == ["*"]
+    pods = {pod["metadata"]["name"]: pod["metadata"] for pod in documents(deployment, "pods")}
+    assert "annotations" not in pods["t-coordinator"]
+
+
+def test_a_coordinator_with_cores_has_a_balloon_near_them() -> None:
+    own = CoordinatorChoice(CoordinatorKind.RESERVED, 1)
+    deployment = made(policy="wicp", coordinator=own)
+    (policy,) = documents(deployment, "balloons")
+    (found,) = [t for t in policy["spec"]["balloonTypes"] if t["name"] == "t-coordinator"]
+    place = deployment.plan.coordinator
+    assert place is not None and place.cpus is not None
+    assert found["minCPUs"] == len(place.cpus)
+    assert found["preferCloseToDevices"] == [
+        *(f"/sys/devices/system/node/node{node}" for node in place.memory_nodes),
+        f"/sys/devices/system/cpu/cpu{place.cpus[0]}/cache/index3",
+    ]
 
 
 def test_what_pods_cannot_do_is_refused() -> None:
@@ -109,6 +162,7 @@ def test_the_api_accepts_the_pods(engine: str, policy: str) -> None:
 
 @settings(max_examples=25)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20))
+@example("$(A) $$")
 def test_no_text_is_another_after_kubernetes_has_replaced_variables(text: str) -> None:
     deployment = made("postgresql")
     argv, env = ("/bin/x", text), {"A": text}
