@@ -98,6 +98,7 @@ def masks_of_workers(looks: list[dict[str, Any]]) -> set[str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guest", [WIDE], indirect=True, ids=["wide"])
 def test_workers_are_where_the_spread_says_and_answers_are_right(guest: Guest) -> None:
     layout = expected.layout(guest.topology)

@@ -34,6 +34,7 @@ from tests.vm.proof import (
     ask,
     case,
     covering,
+    every_topology,
     judge,
     landing_steps,
     product,
@@ -41,8 +42,6 @@ from tests.vm.proof import (
     subject,
     weights,
 )
-
-every_topology = pytest.mark.parametrize("guest", TOPOLOGIES, indirect=True)
 
 
 def test_the_subset_covers_what_it_promises() -> None:

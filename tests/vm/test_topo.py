@@ -12,13 +12,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from atoll.guest import topology
 from atoll.guest.guest import Guest
 from atoll.guest.seen import cpu_list
 from tests.vm import expected
-from tests.vm.proof import TOPOLOGIES, proof
+from tests.vm.proof import TOPOLOGIES, every_topology, proof
 
 # (packages, nodes, chiplets, L3, cores, PUs), where the chiplets are known from
 COUNTS = {
@@ -32,8 +30,6 @@ COUNTS = {
     "hidden": ((1, 1, 0, 0, 8, 8), ""),
     "siblings": ((2, 2, 4, 4, 8, 16), "l3"),
 }
-
-every_topology = pytest.mark.parametrize("guest", TOPOLOGIES, indirect=True)
 
 
 def test_every_topology_is_proved() -> None:
