@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from atoll.engines.binding import lacking, seats_of
 from atoll.engines.placeable import OperatorThread, Running
-from atoll.errors import UsageError
+from atoll.errors import EngineFailed, ServerGone, UsageError
 from atoll.host.api import Host
 from atoll.inspect.processes import GONE
 from atoll.operators.drift import FOR_S, Drift, Sample, drifted, renewed, thread_changes
@@ -42,19 +42,34 @@ def watch(
     drift_s: float = FOR_S,
 ) -> Offer | None:
     """Returns with the first offer; None if there was none for `for_s`. Says what happens to
-    threads, each thing once."""
+    threads, and why a sample could not be taken, each thing once; then the drift is counted anew.
+
+    Raises ServerGone, and what `running.threads` raises at the start.
+    """
     until_s = None if for_s is None else host.monotonic() + for_s
     threads, said = list(running.threads()), set[str]()
     samples: list[Sample] = []
-    while until_s is None or host.monotonic() < until_s:
-        began_s = host.monotonic()
-        seen = running.profile(sample_s)
-        samples.append(Sample(began_s, host.monotonic(), seen))
-        now = list(running.threads())
-        for line in _changes(host, threads, now, placement):
+
+    def tell(lines: Sequence[str]) -> None:
+        for line in lines:
             if line not in said:
                 said.add(line)
                 say(line)
+
+    while until_s is None or host.monotonic() < until_s:
+        began_s = host.monotonic()
+        try:
+            seen = running.profile(sample_s)
+            ended_s, now = host.monotonic(), list(running.threads())
+        except ServerGone:
+            raise
+        except (UsageError, EngineFailed) as fault:  # its work pauses, or starts again
+            tell([str(fault)])
+            samples = []
+            host.sleep(sample_s)
+            continue
+        samples.append(Sample(began_s, ended_s, seen))
+        tell(_changes(host, threads, now, placement))
         threads = now
         drifts = drifted(graph, samples, for_s=drift_s)
         if drifts:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atoll.engines.placeable import OperatorThread
-from atoll.errors import UsageError
+from atoll.errors import AtollError, EngineFailed, ServerGone, UsageError
 from atoll.operators.drift import Sample, drifted, renewed, thread_changes
 from atoll.operators.watch import watch
 from atoll.schema.operator_graph import OperatorGraph
@@ -130,6 +130,36 @@ def test_watch_reports_an_operator_that_the_placement_lacks_and_looks_at_the_res
     planned = graph({"a": 0.4, "b": 0.1})
     watch(host, program, old, planned, lambda found: old, said.append, for_s=50)
     assert [line.split(":")[0] for line in said] == ["psql", "b"]
+
+
+@pytest.mark.parametrize("kind", [UsageError, EngineFailed])
+def test_watch_goes_on_when_a_program_has_paused(kind: type[AtollError]) -> None:
+    """The minute of drift begins anew after the pause, from 60 s to 80 s."""
+    host, said = ProgramHost(["a", "b"]), list[str]()
+
+    class Pausing(Drifting):
+        def profile(self, seconds: float) -> OperatorGraph:
+            if 60 <= host.now_s < 80:
+                raise kind("it restarts")
+            return super().profile(seconds)
+
+    program, old = Pausing(host), placement({"a": 0, "b": 0})
+    program.place(old)
+    planned = graph({"a": 0.4, "b": 0.1})
+    assert watch(host, program, old, planned, lambda found: old, said.append) is not None
+    assert host.now_s == 140
+    assert said.count("it restarts") == 1
+
+
+def test_watch_ends_with_its_server() -> None:
+    host = ProgramHost(["a"])
+
+    class Gone(Program):
+        def profile(self, seconds: float) -> OperatorGraph:
+            raise ServerGone("no answer")
+
+    with pytest.raises(ServerGone):
+        watch(host, Gone(host), placement({"a": 0}), PLAN, lambda found: placement({}), print)
 
 
 def test_watch_says_that_nothing_drifted_and_why_there_is_no_plan() -> None:
