@@ -299,7 +299,7 @@ def _bound(operators: Operators, cores: _Cores, room: Place, headroom: float, ho
     fixed = {one.node for one in operators.all} - {None}
     memory_gbs = sum(unit.memory_gbs or 0 for unit in cores.units) if holds else 0
     nodes = fewest_nodes([node.room for node in room.nodes], cores.fewest, memory_gbs)
-    total = sum(unit.duty for unit in cores.units)
+    total = sum(min(unit.duty, 1) for unit in cores.units)  # one above has no more than its core
     words = f"the operators keep {total:.2f} cores busy, and {percent(1 - headroom)} of each may be"
     if cores.fewest > ceil(total / (1 - headroom)):
         words += ", and their shares do not fit into fewer"

@@ -35,12 +35,17 @@ def bottlenecks(operators: Operators, units: Sequence[Unit], headroom: float) ->
         duty = unit.duty
         name = operators.all[unit.operators[0]].id
         if duty > 1:
-            yield (
-                f"bottleneck: {name} needs {duty:.2f} cores and cannot be divided, so its rate is "
-                "not reached"
-            )
+            yield bottleneck(name, duty)
         elif duty > 1 - headroom + 1e-5:
             yield f"{name} takes {percent(duty)} of its core, which leaves less than the headroom"
+
+
+def bottleneck(name: str, duty: float) -> str:
+    """Of an operator that needs more than one core."""
+    return (
+        f"bottleneck: {name} needs {duty:.2f} cores and cannot be divided, so its rate is not "
+        "reached"
+    )
 
 
 def doubts(operators: Operators, room: Place) -> Iterator[str]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from atoll.errors import UsageError
 from atoll.operators.place import place
+from atoll.report.terminal.operator_sources import answer_text
 from atoll.schema.machine import Machine
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.placement import Placement
@@ -157,6 +158,19 @@ def test_an_operator_above_one_core() -> None:
     tall = next(unit for unit in found.units if unit.operators == ("tall",))
     assert sum(unit.cpu == tall.cpu for unit in found.units) == 1
     assert any("bottleneck: tall needs 1.50 cores" in one for one in found.warnings)
+
+
+def test_an_operator_that_cannot_be_divided_keeps_one_core_busy_at_most() -> None:
+    operators = graph([operator("tall", 3.0)])
+    found = place(operators, plain(8))
+    assert found.bound is not None and found.bound.cores == 1
+    assert "keep 1.00 cores busy" in found.bound.reason
+    said = answer_text(operators, 0.2, "", 80)
+    assert said.startswith("needs at least 1 core: 1 core is busy")
+    assert "bottleneck: tall needs 3.00 cores" in said
+    assert "bottleneck: tall needs 3.00 cores" in " ".join(found.warnings)
+    divided = graph([operator("wide", 3.0, parallel=True), operator("tall", 3.0)])
+    assert answer_text(divided, 0.2, "", 80).startswith("needs at least 5 cores: 4 cores are busy")
 
 
 def test_a_unit_has_the_largest_peak_and_the_sum_of_averages() -> None:

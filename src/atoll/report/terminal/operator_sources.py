@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Iterator
 
+from atoll.operators.reasons import bottleneck
 from atoll.report.numbers import number
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.size import percent
@@ -16,10 +17,11 @@ from atoll.schema.text import plural, printable
 def graph_text(graph: OperatorGraph, width: int) -> str:
     """What the whole graph is, what its figures leave out, and in which ways they are known."""
     at = f" at {number(graph.rate.value)} {graph.rate.unit}" if graph.rate else ""
+    busy = sum(one.activity.duty.value for one in graph.operators if one.activity)
     figures = sorted(_figures(graph), key=lambda figure: _ORDER.index(figure[0]))
     lines = [
         f"{plural(len(graph.operators), 'operator')}, {plural(len(graph.edges), 'edge')}; "
-        f"{number(sum(_duties(graph)))} cores busy on average{at}",
+        f"{number(busy)} cores busy on average{at}",
         *(f"note: {note}" for note in graph.notes),
     ]
     if any(known.source is Source.ESTIMATED for _, known in figures):
@@ -51,13 +53,18 @@ def answer_text(graph: OperatorGraph, headroom: float, why_not: str, width: int)
 
     `why_not`: why an engine's operators cannot be placed; empty if they can.
     """
-    duties = _duties(graph)
-    cores = max(1, math.ceil(sum(duties) / (1 - headroom) - 1e-9))
+    known = [(one, one.activity.duty.value) for one in graph.operators if one.activity]
+    # What cannot be divided is alone on its core if it needs more than the core's share.
+    shares = [duty if one.parallel else min(duty, 1 - headroom) for one, duty in known]
+    cores = max(1, math.ceil(sum(shares) / (1 - headroom) - 1e-9))
+    busy = sum(duty if one.parallel else min(duty, 1) for one, duty in known)
+    words = "1 core is" if number(busy) == "1" else f"{number(busy)} cores are"
     lines = [
-        f"needs at least {plural(cores, 'core')}: {number(sum(duties))} cores are busy, and "
-        f"{percent(headroom)} of each stays free"
+        f"needs at least {plural(cores, 'core')}: {words} busy, and {percent(headroom)} of each "
+        "stays free",
+        *(bottleneck(one.id, duty) for one, duty in known if duty > 1 and not one.parallel),
     ]
-    if unknown := len(graph.operators) - len(duties):
+    if unknown := len(graph.operators) - len(known):
         lines.append(f"{plural(unknown, 'operator')} without a known duty: it may need more")
     if why_not:
         lines.append(
@@ -65,10 +72,6 @@ def answer_text(graph: OperatorGraph, headroom: float, why_not: str, width: int)
             "'atoll operators plan', then 'apply -o' plan a deployment of that size"
         )
     return "\n".join(wrapped(line, width) for line in lines)
-
-
-def _duties(graph: OperatorGraph) -> list[float]:
-    return [one.activity.duty.value for one in graph.operators if one.activity]
 
 
 def wrapped(line: str, width: int) -> str:
