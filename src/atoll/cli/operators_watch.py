@@ -15,7 +15,7 @@ from atoll.cli.options import (
     profile_option,
 )
 from atoll.cli.terminal import show, width
-from atoll.errors import CheckFailed
+from atoll.errors import CheckFailed, UsageError
 from atoll.host.local import LocalHost
 from atoll.schema.text import printable
 from atoll.store.document import write_document
@@ -45,10 +45,10 @@ def command(
 ) -> None:
     """Offer a new plan if a running program changes.
 
-    PLACEMENT is what was applied, GRAPH what it was planned by. If a figure of an operator is more
-    than 20 % off its plan for 60 s, the command prints a new placement and ends with exit code 1.
-    It changes nothing; 'atoll operators apply' does. It also reports threads that ended, were made
-    again or were moved. Exit code 0: nothing drifted within the TIME of --for.
+    PLACEMENT is what was applied, a packed one, and GRAPH what it was planned by. If a figure of an
+    operator is more than 20 % off its plan for 60 s, the command prints a new placement and ends
+    with exit code 1. It changes nothing; 'atoll operators apply' does. It also reports threads that
+    ended, were made again or were moved. Exit code 0: nothing drifted within the TIME of --for.
     """
     from atoll.engines import registry
     from atoll.operators.place import place
@@ -56,6 +56,11 @@ def command(
     from atoll.report.terminal.operators import placement_table, placement_text
 
     placement, graph = read_placement(placement_file), read_graph(graph_file)
+    if placement.deployment != "packed":
+        raise UsageError(
+            f"{placement_file}: the deployment {placement.deployment} does not depend on what "
+            "operators use; give a packed placement"
+        )
     program = registry.get_attachable(placement.engine)
     machine = machine_for(chiplets=chiplets, profile=profile)
     host = LocalHost()

@@ -1,5 +1,5 @@
-"""`atoll operators apply` where nothing can be bound: the answer and the reason; `show` of a
-comparison."""
+"""`atoll operators apply` where nothing can be bound: the answer and the reason; what `watch`
+refuses; `show` of a comparison."""
 
 from __future__ import annotations
 
@@ -85,6 +85,15 @@ def test_without_a_program_to_place_it_is_refused(
     said = capsys.readouterr()
     assert not said.out
     check_complaint(said.err, **({"engine": engine} if engine else {"path": path}))
+
+
+def test_watch_refuses_a_placement_that_does_not_depend_on_activities(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    path, planned = written(tmp_path, "postgresql", deployment="os"), tmp_path / "graph.json"
+    planned.write_text(graph({"a": 0.1}).model_dump_json())
+    assert run(["operators", "watch", path, str(planned), "--url", "postgresql://far"]) == 2
+    check_complaint(capsys.readouterr().err, path=path, deployment="os")
 
 
 def test_show_names_the_reason_of_a_refused_comparison(tmp_path: Path, capsys: Capture) -> None:
