@@ -41,7 +41,7 @@ def bottlenecks(operators: Operators, units: Sequence[Unit], headroom: float) ->
 
 
 def bottleneck(name: str, duty: float) -> str:
-    """Of an operator that needs more than one core."""
+    """A line about an operator that needs more than one core."""
     return (
         f"bottleneck: {name} needs {duty:.2f} cores and cannot be divided, so its rate is not "
         "reached"

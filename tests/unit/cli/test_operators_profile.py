@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from atoll.cli import run
+from atoll.report.terminal.operator_sources import answer_text
 from atoll.schema.operator_graph import OperatorGraph
 from tests.parts.faults import check_complaint
+from tests.parts.operators import graph as drawn
+from tests.parts.operators import operator
 from tests.parts.paths import DATA, GOLDEN
 
 Q18 = str(GOLDEN / "plans/duckdb-1.5.5-q18.json")
@@ -123,3 +126,13 @@ def test_an_unreadable_document_leaves_no_file(tmp_path: Path) -> None:
     damaged.write_text(json.dumps(found))
     assert profile("duckdb", str(damaged), "-o", str(tmp_path / "graph.json")) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["damaged.json"]
+
+
+def test_an_operator_that_cannot_be_divided_counts_as_one_core() -> None:
+    tall, wide = operator("tall", 3.0), operator("wide", 3.0, parallel=True)
+    said = answer_text(drawn([tall]), 0.2, "", 80)
+    assert said.startswith("needs at least 1 core: 1 core is busy")
+    assert "bottleneck: tall needs 3.00 cores" in said
+    said = answer_text(drawn([tall, wide]), 0.2, "", 80)
+    assert said.startswith("needs at least 5 cores: 4 cores are busy")
+    assert "wide" not in said

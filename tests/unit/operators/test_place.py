@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from atoll.errors import UsageError
 from atoll.operators.place import place
-from atoll.report.terminal.operator_sources import answer_text
 from atoll.schema.machine import Machine
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.placement import Placement
@@ -161,16 +160,9 @@ def test_an_operator_above_one_core() -> None:
 
 
 def test_an_operator_that_cannot_be_divided_keeps_one_core_busy_at_most() -> None:
-    operators = graph([operator("tall", 3.0)])
-    found = place(operators, plain(8))
+    found = place(opened([("tall", 3.0)]), plain(8))
     assert found.bound is not None and found.bound.cores == 1
     assert "keep 1.00 cores busy" in found.bound.reason
-    said = answer_text(operators, 0.2, "", 80)
-    assert said.startswith("needs at least 1 core: 1 core is busy")
-    assert "bottleneck: tall needs 3.00 cores" in said
-    assert "bottleneck: tall needs 3.00 cores" in " ".join(found.warnings)
-    divided = graph([operator("wide", 3.0, parallel=True), operator("tall", 3.0)])
-    assert answer_text(divided, 0.2, "", 80).startswith("needs at least 5 cores: 4 cores are busy")
 
 
 def test_a_unit_has_the_largest_peak_and_the_sum_of_averages() -> None:
