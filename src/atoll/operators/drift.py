@@ -1,7 +1,8 @@
 """Whether the activity of operators has drifted from that by which they were placed. Pure.
 
-An activity vector has drifted if one of its figures was more than 20 % off the planned one, all the
-time for 60 s, and always on the same side. A shorter burst does not count: the headroom is for it.
+An activity vector has drifted if one of its figures, duty or GB/s, was more than 20 % off the
+planned one, all the time for 60 s, and always on the same side. A shorter burst does not count: the
+headroom is for it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from atoll.schema.size import percent
 BY = 0.2
 FOR_S = 60.0
 # What the clocks of a window of seconds cannot tell from noise, by figure.
-_LEAST = {"duty": 0.01, "memory_gbs": 0.1}
+MEMORY = "memory_gbs"
+_LEAST = {"duty": 0.01, MEMORY: 0.1}
 
 Figure = tuple[str, str]  # operator, name of a field of Activity
 

@@ -14,6 +14,8 @@ from atoll.operators.drift import Sample, drifted, renewed, thread_changes
 from atoll.operators.watch import watch
 from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.placement import Placement
+from tests.parts.operators import graph as drawn
+from tests.parts.operators import operator
 from tests.parts.placed import PID, Program, ProgramHost, graph, placement
 
 PLANNED = 0.4
@@ -132,9 +134,30 @@ def test_watch_reports_an_operator_that_the_placement_lacks_and_looks_at_the_res
     assert [line.split(":")[0] for line in said] == ["psql", "b"]
 
 
+@pytest.mark.parametrize(
+    ("planned_gbs", "seen_gbs", "lines"), [(1, None, 1), (1, 1, 0), (None, 1, 0)]
+)
+def test_watch_says_if_no_sample_has_the_planned_bandwidth(
+    planned_gbs: float | None, seen_gbs: float | None, lines: int
+) -> None:
+    def made(gbs: float | None) -> OperatorGraph:
+        return drawn([operator("a", 0.1, **({"memory_gbs": gbs} if gbs else {}))])
+
+    class Seen(Program):
+        def profile(self, seconds: float) -> OperatorGraph:
+            self.host.sleep(seconds)
+            return made(seen_gbs)
+
+    host, said = ProgramHost(["a"]), list[str]()
+    program, old = Seen(host), placement({"a": 0})
+    program.place(old)
+    watch(host, program, old, made(planned_gbs), lambda found: old, said.append, for_s=50)
+    assert [line.split(":")[0] for line in said] == ["GB/s"] * lines
+
+
 @pytest.mark.parametrize("kind", [UsageError, EngineFailed])
 def test_watch_goes_on_when_a_program_has_paused(kind: type[AtollError]) -> None:
-    """The minute of drift begins anew after the pause, from 60 s to 80 s."""
+    """The minute of drift begins again after the pause, from 60 s to 80 s."""
     host, said = ProgramHost(["a", "b"]), list[str]()
 
     class Pausing(Drifting):
