@@ -84,7 +84,7 @@ class Comparison:
                     keep(found)
                 rounds.append(done)
                 result = judge(done)
-                if result is None or result.holds:
+                if result is None or result.holds or found.emulated:
                     return found
                 more = self._roomier(graph, done)
                 if more is None:

@@ -49,8 +49,10 @@ def compare(
     deployments: Sequence[Deployment] = ALL,
     blocks: int = 2,
     most_headroom: float = 0.5,
+    model: str = "",
 ) -> tuple[OperatorRuns, Program, list[OperatorRuns]]:
     host = ProgramHost(NAMES)
+    host.files["/proc/cpuinfo"] = f"model name\t: {model}\n"
     program = Program(host, results)
     machine = FOUR_CORES if cores == 4 else TWO_CORES
     setup = Setup(program, deployments, planner(machine), 0.2, most_headroom, 1, 3, blocks)
@@ -106,6 +108,11 @@ def test_the_headroom_is_raised_until_it_holds() -> None:
     found, _, _ = compare([gives(), gives(), gives(90), *[gives()] * 3], blocks=1)
     assert [one.headroom for one in found.rounds] == [0.2, 0.3]
     assert holds(found)
+
+
+def test_an_emulated_cpu_raises_no_headroom() -> None:
+    found, _, _ = compare([gives(), gives(), gives(90)], blocks=1, model="QEMU TCG CPU")
+    assert [one.headroom for one in found.rounds] == [0.2]
 
 
 def test_headrooms_that_give_the_same_plan_are_not_measured_again() -> None:
