@@ -54,7 +54,10 @@ def command(
         raise UsageError("--machine is for the plan that -o writes")
     placement = read_placement(file)
     if not placement.engine:
-        raise UsageError(f"{file}: does not name the program that it is for (its field 'engine')")
+        raise UsageError(
+            f"{file}: names no program in its field 'engine'; a program of your own reads the file "
+            "when it starts (docs/operators.md)"
+        )
     if registry.why_not_placeable(placement.engine):
         _answer(placement, file, as_json=as_json)
         words = "for a deployment of that size, add -o plan.json"

@@ -100,8 +100,8 @@ def get_attachable(name: str) -> Attachable:
     program = get_placeable(name)
     if not isinstance(program, Attachable):
         raise UsageError(
-            f"a {name} that runs cannot be watched or placed; "
-            f"'atoll operators compare {name}' starts one of its own"
+            f"a {name} that runs cannot be watched or placed: it reads its placement when it "
+            f"starts; 'atoll operators compare {name}' starts one of its own"
         )
     return program
 

@@ -76,7 +76,7 @@ def test_only_a_packed_placement_says_how_many_cores_are_needed(
     check_complaint(said.err, path=path, deployment="per-core")
 
 
-@pytest.mark.parametrize("engine", ["", "no-such-program", "postgresql"])
+@pytest.mark.parametrize("engine", ["", "no-such-program", "postgresql", "sharedplan"])
 def test_without_a_program_to_place_it_is_refused(
     tmp_path: Path, capsys: Capture, engine: str
 ) -> None:
