@@ -61,8 +61,8 @@ inline Graph build(const KnownGraph& known, bool directed) {
 
 // Calls test(team, memory, graph, small, where) for graphs both undirected and directed; `small`
 // has the same rows, compressed. Each scheduler meets each graph with one of its numbers of workers
-// (one that has a single number meets a third): loops end with a barrier, which takes long where more
-// threads run than there are CPUs. A task may change its thread, so `where` is for messages in
+// (one that has a single number meets a third): loops end with a barrier, which takes long where
+// more threads run than there are CPUs. A task may change its thread, so `where` is for messages in
 // place of SCOPED_TRACE.
 template <class Test>
 void on_known_graphs(Test&& test) {

@@ -30,7 +30,7 @@ class Aggregates : public testing::Test {
   // check(team, records, groups) for all data.
   template <class Check>
   void each(Check&& check) {
-    for (const int threads : {1, 4}) {
+    for (const int threads : test::kTeams) {
       Team team(threads);
       for (DataSpec spec : kSizes) {
         for (const Dataset dataset : test::kDatasets) {
@@ -92,7 +92,7 @@ TYPED_TEST(Aggregates, MediansOfHeavyKeys) {
   const auto expect_right = [](auto key_of, auto value_of) {
     std::vector<Record> records;
     for (std::int64_t at = 0; at < kRecords; ++at) records.push_back({key_of(at), value_of(at)});
-    for (const int threads : {1, 4}) {
+    for (const int threads : test::kTeams) {
       TypeParam team(threads);
       team.run([&] { EXPECT_TRUE(right_medians(records, median_fast(team, records, 2'000))); });
     }

@@ -60,7 +60,7 @@ using Both = testing::Types<PlainTeam, AtollTeam>;
 TYPED_TEST_SUITE(JoinsOn, Both);
 
 TYPED_TEST(JoinsOn, AllDataSets) {
-  for (const int threads : {1, 4}) {
+  for (const int threads : test::kTeams) {
     TypeParam team(threads);
     for (const Dataset dataset : test::kDatasets) {
       for (const auto& [records, keys] : kJoins) {

@@ -11,6 +11,13 @@ namespace atl::workloads::test {
 inline constexpr Dataset kDatasets[] = {Dataset::kMovingCluster, Dataset::kSequential,
                                         Dataset::kRuns, Dataset::kZipf, Dataset::kHeavyHitter};
 
+// Numbers of threads. One finds no races.
+#ifdef __SANITIZE_THREAD__
+inline constexpr int kTeams[] = {4};
+#else
+inline constexpr int kTeams[] = {1, 4};
+#endif
+
 inline std::vector<Record> records_of(const DataSpec& spec) {
   std::vector<Record> records(spec.records);
   fill(spec, 0, records);
