@@ -120,8 +120,8 @@ def _cores_moved(
             if left <= 0:
                 break
             gain = costs[a][here] - costs[a][there] + costs[b][there] - costs[b][here]
-            if carried := near[a].get(b):
-                gain -= carried * (
+            if b in near[a]:
+                gain -= near[a][b] * (
                     distances[here][there]
                     + distances[there][here]
                     - distances[here][here]
