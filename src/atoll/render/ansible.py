@@ -55,10 +55,9 @@ def _copied(deployment: UnattendedDeployment, rendering: Rendering) -> list[str]
         *rendering.scripts,
         *rendering.copies,
         *rendering.links,
-        *rendering.folders,
+        *(set(rendering.folders) - set(deployment.target.own_data)),
     )
-    own = {path.partition("/")[0] for path in deployment.target.own_data}
-    return sorted({path.partition("/")[0] for path in paths} - own)
+    return sorted({path.partition("/")[0] for path in paths})
 
 
 def _creating(deployment: UnattendedDeployment, name: str) -> list[str]:

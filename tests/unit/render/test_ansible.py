@@ -96,6 +96,13 @@ def test_what_grows_is_not_copied_and_all_else_is() -> None:
     assert names <= set(loop) and "data" not in loop
 
 
+def test_data_beside_configuration_does_not_keep_that_from_being_copied() -> None:
+    made = unattended("trino", target=replace(TARGET, data="/srv/t/coordinator/data"))
+    (play,) = yaml.safe_load(render_ansible(made).files["ansible/start.yml"])
+    (loop,) = (task["loop"] for task in play["tasks"] if task["name"] == "Copy the files")
+    assert "coordinator" in loop
+
+
 def test_folders_around_stay_roots() -> None:
     made = unattended("trino", target=replace(TARGET, folder="/opt/db/t", data="/d/e"))
     (play,) = yaml.safe_load(render_ansible(made).files["ansible/start.yml"])
