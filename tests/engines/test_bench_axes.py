@@ -125,7 +125,15 @@ PHASES = {
 }
 
 
-@pytest.mark.parametrize("phase", list(PHASES))
+@pytest.mark.parametrize(
+    "phase",
+    [
+        phase
+        if phase in ("measuring", "starting the second block")
+        else pytest.param(phase, marks=pytest.mark.long)
+        for phase in PHASES
+    ],
+)
 def test_a_grid_that_was_killed_loses_no_block_and_no_knob(
     phase: str, tmp_path: Path, swappiness: tuple[str, str]
 ) -> None:

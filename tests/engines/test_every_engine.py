@@ -107,7 +107,16 @@ def tasks_of(record: Deployment) -> dict[Thread, int]:
     return {thread: slot for slot, one in finder.look(origins).items() for thread in one.tasks}
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=label)
+# Trino's and Spark's answers and places have test files of their own.
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(one, marks=pytest.mark.long, id=label(one))
+        if one.name in ("spark", "trino")
+        else pytest.param(one, id=label(one))
+        for one in ENGINES
+    ],
+)
 def test_answers_are_right_and_threads_in_place_under_two_policies(
     engine: Engine, tmp_path: Path
 ) -> None:
