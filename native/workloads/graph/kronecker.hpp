@@ -4,7 +4,8 @@
 // efficient method for generating discrete random variables with general distributions", ACM TOMS
 // 3(3), 1977): 6 random bits choose a column, 8 more whether the column's own block counts or the
 // other one that shares the column. 8 such draws are 128 random bits, and 24 levels. With AVX-512
-// VBMI the table is in two registers, and one instruction looks up 64 draws.
+// VBMI the table is in two registers, and one instruction looks up 64 draws; with AVX2 eight
+// shuffles look up 32.
 //
 // 8 bits are too few for probabilities as small as 0.05^3. So there are 64 tables, rounded
 // differently, for edges in turn: together they are right to 2^-20.
@@ -28,7 +29,7 @@ class Kronecker {
   // kAtATime. Written past the caches where the processor can.
   void fill(std::uint64_t first, std::span<Edge> out) const;
   static constexpr std::size_t kAtATime = 64;
-  // The same without vector instructions, about a hundred times slower.
+  // The same without vector instructions, 10 to 100 times slower.
   void fill_plain(std::uint64_t first, std::span<Edge> out) const;
 
   // The name that a vertex gets whose number is in the upper `scale` bits; no two have the same.
@@ -46,7 +47,8 @@ class Kronecker {
   static constexpr std::uint64_t kEdgesOfTable = kAtATime;  // in turn
   static constexpr int kLevels = 24;                        // of 8 draws
   template <std::size_t kVectors>
-  struct Wide;  // the vector instructions
+  struct Wide;    // AVX-512
+  struct Narrow;  // AVX2
 
   struct Upper {  // of both vertices' 32 bits the upper 24
     std::uint32_t from;
