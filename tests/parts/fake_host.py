@@ -65,6 +65,7 @@ class FakeHost:
         self.processes: dict[int, FakeProcess] = {}
         self.now_s = 0.0
         self.masks: dict[int, frozenset[int]] = {}  # tid -> CPUs; others have `affinity`
+        self.cpu_s: dict[int, float] = {}  # pid -> CPU time
         self._affinity = affinity
         self._variables = dict(variables or {})
         self._user_id = user_id
@@ -136,6 +137,11 @@ class FakeHost:
 
     def affinity(self, pid: int) -> frozenset[int]:
         return self.masks.get(pid, self._affinity)
+
+    def cpu_seconds(self, pid: int) -> float:
+        if self.identify(pid) is None:
+            raise ProcessLookupError(3, "no such process", str(pid))
+        return self.cpu_s.get(pid, 0.0)
 
     def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
         self.masks[tid] = cpus

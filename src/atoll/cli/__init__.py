@@ -38,6 +38,7 @@ COMMANDS = {
     "logs": "Show what a deployment's processes wrote.",
     "verify": "Check that threads and pages are where the plan put them.",
     "inspect": "Show where the threads and memory of any process are.",
+    "top": "Watch where the threads and pages of all deployments are.",
     "restart": "Stop a deployment and start it again, as it was.",
     "down": "Stop a deployment.",
     "advise": "Show what to set for a program on this machine, and why.",

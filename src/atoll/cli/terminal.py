@@ -10,15 +10,30 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from atoll.host.caller import variable
+from atoll.report.machine.text import Line, Style
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from atoll.schema.plan import Plan
 
+_STYLES: dict[Style, dict[str, Any]] = {
+    Style.PLAIN: {},
+    Style.TITLE: {"bold": True},
+    Style.LABEL: {"fg": "bright_black"},
+    Style.ISLAND: {"fg": "yellow"},
+    Style.LOOSE: {"fg": "bright_black"},
+    Style.CORE: {"fg": "cyan"},
+    Style.DIM: {"dim": True},
+    Style.BUSY: {"fg": "bright_cyan", "bold": True},
+    Style.DRIFT: {"fg": "red", "bold": True},
+    Style.SELECTED: {"reverse": True},
+}
 _PICTURE = "╭■▣╌▀░█"
 
 
@@ -33,6 +48,14 @@ def can_draw() -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def coloured(line: Line) -> str:
+    """A line of a picture, without trailing blanks."""
+    return "".join(
+        click.style(span.text, **_STYLES[span.style]) if _STYLES[span.style] else span.text
+        for span in line
+    ).rstrip()
 
 
 def width(least: int = 40) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from typing import Any
 
 import click
 
@@ -14,18 +13,8 @@ from atoll.cli.options import (
     profile_option,
     synthetic_option,
 )
-from atoll.cli.terminal import can_draw, has_colour, width
-from atoll.report.machine.text import Line, Style, machine_picture
-
-_STYLES: dict[Style, dict[str, Any]] = {
-    Style.PLAIN: {},
-    Style.TITLE: {"bold": True},
-    Style.LABEL: {"fg": "bright_black"},
-    Style.ISLAND: {"fg": "yellow"},
-    Style.LOOSE: {"fg": "bright_black"},
-    Style.CORE: {"fg": "cyan"},
-    Style.DIM: {"dim": True},
-}
+from atoll.cli.terminal import can_draw, coloured, has_colour, width
+from atoll.report.machine.text import machine_picture
 
 
 @click.command(
@@ -66,13 +55,6 @@ def command(
             height=max(size.lines, 50) - 2,
             ascii_only=not can_draw(),
         )
-        click.echo("\n".join(_coloured(line) for line in picture), color=has_colour())
+        click.echo("\n".join(coloured(line) for line in picture), color=has_colour())
     for warning in machine.warnings:
         click.echo(f"atoll: warning: {warning.message} [{warning.code}]", err=True)
-
-
-def _coloured(line: Line) -> str:
-    return "".join(
-        click.style(span.text, **_STYLES[span.style]) if _STYLES[span.style] else span.text
-        for span in line
-    ).rstrip()

@@ -141,6 +141,11 @@ class Host(Protocol):
         """The CPUs that the thread `pid` may run on (sched_getaffinity); 0 is the caller."""
         ...
 
+    def cpu_seconds(self, pid: int) -> float:
+        """The CPU time of all threads that the process has or had, exact. Raises
+        ProcessLookupError."""
+        ...
+
     def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
         """Bind a thread to these CPUs (sched_setaffinity). Raises OSError."""
         ...

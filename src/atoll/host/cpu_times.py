@@ -22,23 +22,33 @@ class CpuTimes(NamedTuple):
         return self.total - self.idle - self.steal
 
 
+_NOTHING = CpuTimes(0, 0, 0)
+
+
 def cpu_times(host: Host, cpus: Iterable[int] | None = None) -> CpuTimes:
     """The times of these CPUs; None: of all CPUs. All zero if the system does not report them."""
-    names = {"cpu"} if cpus is None else {f"cpu{cpu}" for cpu in cpus}
+    found = times_by_name(host)
+    names = ["cpu"] if cpus is None else [f"cpu{cpu}" for cpu in set(cpus)]
+    times = [found[name] for name in names if name in found]
+    return CpuTimes(*(sum(ticks) for ticks in zip(*times, strict=True))) if times else _NOTHING
+
+
+def times_by_name(host: Host) -> dict[str, CpuTimes]:
+    """'cpu0' and so on, and 'cpu' for all. Empty if the system does not report them."""
     try:
-        lines = [line.split() for line in host.read_text("/proc/stat").splitlines()]
+        text = host.read_text("/proc/stat")
     except OSError:
-        return CpuTimes(0, 0, 0)
-    idle = steal = total = 0
-    for line in lines:
+        return {}
+    found = {}
+    for line in text.split("\n"):
+        if not line.startswith("cpu"):
+            break  # they come first; the line of interrupts has thousands of words
         # user nice system idle iowait irq softirq steal; guest time is within user and nice.
-        ticks = [int(field) for field in line[1:9] if field.isdecimal()]
-        if not line or line[0] not in names or len(ticks) < 8:
-            continue
-        idle += ticks[3] + ticks[4]
-        steal += ticks[7]
-        total += sum(ticks)
-    return CpuTimes(idle, steal, total)
+        name, *fields = line.split()
+        ticks = [int(field) for field in fields[:8] if field.isdecimal()]
+        if len(ticks) == 8:
+            found[name] = CpuTimes(ticks[3] + ticks[4], ticks[7], sum(ticks))
+    return found
 
 
 def process_started_s(host: Host) -> float:

@@ -7,6 +7,7 @@ its own, no stdin, and none of our other descriptors or signal handlers.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -39,9 +40,16 @@ class LocalHost:
         return os.path.exists(path)
 
     def read_bytes(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
-        with open(path, "rb", buffering=0) as file:
-            file.seek(offset)
-            return file.read(-1 if size is None else size)
+        if size is None:
+            with open(path, "rb", buffering=0) as file:
+                file.seek(offset)
+                return file.read()
+        # A third of the calls: live views read thousands of small files.
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return os.pread(descriptor, size, offset)
+        finally:
+            os.close(descriptor)
 
     def read_link(self, path: str) -> str:
         # As in read_text: a name that is not UTF-8 can then be printed and written as JSON.
@@ -85,6 +93,13 @@ class LocalHost:
 
     def affinity(self, pid: int) -> frozenset[int]:
         return frozenset(os.sched_getaffinity(pid))
+
+    def cpu_seconds(self, pid: int) -> float:
+        # The clock of another process, as clock_getcpuclockid(3) makes its number.
+        try:
+            return time.clock_gettime(~pid << 3 | 2)
+        except OSError:
+            raise ProcessLookupError(errno.ESRCH, "no such process", str(pid)) from None
 
     def set_affinity(self, tid: int, cpus: frozenset[int]) -> None:
         os.sched_setaffinity(tid, cpus)

@@ -79,6 +79,9 @@ class SnapshotHost:
         allowed = status_field(self.read_text(f"/proc/{who}/status"), "Cpus_allowed_list")
         return frozenset(parse_cpulist(allowed))
 
+    def cpu_seconds(self, pid: int) -> float:
+        return parse_stat(self.read_text(f"/proc/{pid}/stat")).cpu_s
+
     def set_affinity(self, tid: int, cpus: frozenset[int]) -> NoReturn:
         self._refuse(f"bind thread {tid}")
 

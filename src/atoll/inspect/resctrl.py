@@ -76,14 +76,19 @@ class L3Monitor:
         )
 
 
-def memory_traffic(host: Host, pids: Iterable[int]) -> tuple[int, int] | None:
+def memory_traffic(
+    host: Host, pids: Iterable[int], *, own_groups: bool = False
+) -> tuple[int, int] | None:
     """Bytes to all memory and to local memory that the processes' groups have counted since they
-    were made; None if resctrl is not mounted, does not count, or may not be read."""
+    were made; None if resctrl is not mounted, does not count, or may not be read. `own_groups`:
+    None also if a process is in the default group, which counts the rest of the machine too."""
     try:
         mount = find_mount(host.read_text("/proc/self/mountinfo"))
         if mount is None:
             return None
         groups = dict.fromkeys(group for pid in pids for group in groups_of(host, mount, pid))
+        if own_groups and mount in groups:
+            return None
         domains = _sum(_read(host, mount), groups).values()
     except OSError:
         return None

@@ -67,7 +67,7 @@ def parse_thread(tid: int, *, stat: str, status: str, sched: str) -> ThreadLook 
     values = parse_stat(stat)
     if values.ended:
         return None
-    migrations, runtime_ms = _MIGRATIONS.search(sched), _RUNTIME_MS.search(sched)
+    runtime_ms = _RUNTIME_MS.search(sched)
     return ThreadLook(
         tid=tid,
         comm=values.comm,
@@ -75,8 +75,15 @@ def parse_thread(tid: int, *, stat: str, status: str, sched: str) -> ThreadLook 
         memory_nodes=_first(_NODES, status),
         last_cpu=values.last_cpu,
         cpu_seconds=float(runtime_ms[1]) / 1000 if runtime_ms else values.cpu_s,
-        migrations=int(migrations[1]) if migrations else None,
+        migrations=migrations_in(sched),
     )
+
+
+def migrations_in(sched: str) -> int | None:
+    """How often a thread moved to another CPU, from /proc/PID/task/TID/sched; None if this kernel
+    does not count it."""
+    found = _MIGRATIONS.search(sched)
+    return int(found[1]) if found else None
 
 
 def runs_between(before: Iterable[ThreadLook], after: Iterable[ThreadLook]) -> list[ThreadRun]:

@@ -131,7 +131,7 @@ def _look(host: Host, deployment: Deployment, *, deep: bool, interval_s: float) 
             everything=everything,
             nics=deployment.nics,
             missing=tuple(
-                _missing(process)
+                missing_finding(process)
                 for process in deployment.processes
                 # A process of a later stage has no id yet while the deployment starts.
                 if process.id is not None and host.identify(process.id.pid) != process.id
@@ -253,7 +253,8 @@ def _unnamed(inspection: Inspection, why: str) -> Finding:
     )
 
 
-def _missing(process: ProcessRecord) -> Finding:
+def missing_finding(process: ProcessRecord) -> Finding:
+    """The finding for a recorded process that is gone."""
     assert process.id is not None
     return Finding(
         code="process-missing",

@@ -53,8 +53,14 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in state_path("deployments").glob("*/deployment.json"))
 
 
+def path_of(name: str) -> Path:
+    """Where the record is, or would be; makes nothing."""
+    check_name(name)
+    return state_path("deployments", name, "deployment.json")
+
+
 def read(name: str) -> Deployment | None:
-    path = folder(name) / "deployment.json"
+    path = path_of(name)
     try:
         text = path.read_bytes()
     except FileNotFoundError:

@@ -9,7 +9,7 @@ takes a large part of the time budget of `atoll topo`.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -37,6 +37,10 @@ class Style(Enum):
     LOOSE = "loose"  # the border of cores outside any chiplet
     CORE = "core"
     DIM = "dim"
+    # Of live views.
+    BUSY = "busy"
+    DRIFT = "drift"
+    SELECTED = "selected"
 
 
 class Span(NamedTuple):
@@ -47,8 +51,11 @@ class Span(NamedTuple):
 Line = list[Span]
 
 
+CorePainter = Callable[[CoreCell], Span]
+
+
 class Glyphs(NamedTuple):
-    """The characters of the picture."""
+    """The characters of the picture; `paint`, if given, draws the cores instead."""
 
     island: str  # corners from the upper left clockwise, then the horizontal and vertical lines
     loose: str
@@ -57,6 +64,7 @@ class Glyphs(NamedTuple):
     partly: str  # a core with some of its threads allowed
     barred: str
     dot: str
+    paint: CorePainter | None = None
 
 
 UNICODE = Glyphs("╭╮╯╰─│", "┌┐┘└╌┆", "■", "▣", "◧", "□", " · ")
@@ -79,16 +87,28 @@ def machine_picture(
     glyphs = ASCII if ascii_only else UNICODE
     layout = lay_out(machine)
     head, foot = _head(machine, glyphs), _foot(machine, layout, glyphs)
+    body = _packages(layout, glyphs, width, height - len(head) - len(foot))
+    lines = [*head, *body, *foot]
+    return [piece for line in lines for piece in _wrap(line, width)]
+
+
+def cores_picture(
+    machine: Machine, paint: CorePainter, *, width: int, height: int, ascii_only: bool = False
+) -> list[Line]:
+    """The packages alone, each core drawn by `paint` as one character."""
+    glyphs = (ASCII if ascii_only else UNICODE)._replace(paint=paint)
+    return _packages(lay_out(machine), glyphs, width, height)
+
+
+def _packages(layout: MachineLayout, glyphs: Glyphs, width: int, height: int) -> list[Line]:
     body: list[Line] = []
     for detail in _DETAILS:
         body = [line for area in layout.packages for line in _package(area, glyphs, detail, width)]
-        if len(head) + len(body) + len(foot) <= height:
-            break
-    else:
-        if len(layout.packages) > 1 and all(len(area.islands) == 1 for area in layout.packages):
-            body = _side_by_side(layout.packages, glyphs, width)
-    lines = [*head, *body, *foot]
-    return [piece for line in lines for piece in _wrap(line, width)]
+        if len(body) <= height:
+            return body
+    if len(layout.packages) > 1 and all(len(area.islands) == 1 for area in layout.packages):
+        body = _side_by_side(layout.packages, glyphs, width)
+    return body
 
 
 # ---- Around the islands -------------------------------------------------------------------
@@ -295,13 +315,18 @@ def _cells(row: Sequence[CoreCell], glyphs: Glyphs, detail: _Detail) -> Line:
     """A row of cores; neighbours of one style share a span."""
     spans: Line = []
     for number, cell in enumerate(row):
-        text = (detail.gap if number else "") + _glyph(cell, glyphs)
-        style = Style.DIM if cell.allowed == "none" else Style.CORE
+        mark, style = glyphs.paint(cell) if glyphs.paint else _core(cell, glyphs)
+        text = (detail.gap if number else "") + mark
         if spans and spans[-1].style is style:
             spans[-1] = Span(spans[-1].text + text, style)
         else:
             spans.append(Span(text, style))
     return spans
+
+
+def _core(cell: CoreCell, glyphs: Glyphs) -> Span:
+    style = Style.DIM if cell.allowed == "none" else Style.CORE
+    return Span(_glyph(cell, glyphs), style)
 
 
 def _glyph(cell: CoreCell, glyphs: Glyphs) -> str:

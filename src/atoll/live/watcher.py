@@ -1,0 +1,273 @@
+"""Looks at all deployments of this user again and again, at a bounded cost. Changes nothing.
+
+Every look reads the CPU time of each process, by a clock that costs microseconds, and of each CPU.
+What costs more (`atoll.live.process`) is done for one process after the other, while each kind of
+look stays within its share of one core. So 5,000 threads cost what 500 do, and their figures are
+older; every figure has its age. Only the first look is complete, whatever it takes.
+
+A deployment whose supervisor and keeper are gone is shown as failed; `atoll ps` cleans it up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from atoll.errors import AtollError
+from atoll.host.api import FileId, Host
+from atoll.host.cpu_times import CpuTimes, times_by_name
+from atoll.inspect.clues import read_numa_system
+from atoll.inspect.expectation import planned
+from atoll.inspect.processes import attribute
+from atoll.inspect.resctrl import find_mount, memory_traffic
+from atoll.inspect.verify import missing_finding
+from atoll.live.budget import Budget
+from atoll.live.process import WatchedProcess, look_at_masks, look_at_pages, look_at_runs
+from atoll.live.process_list import ProcessList
+from atoll.live.views import SlotTotals, slot_view
+from atoll.schema.deployment import Deployment, State
+from atoll.schema.inspection import Finding
+from atoll.schema.live import DeploymentView, LiveView
+from atoll.schema.text import printable
+from atoll.supervise import records
+from atoll.supervise.stop import is_stale
+
+INTERVAL_S = 2.0
+FINDINGS_SHOWN = 50
+_SHARE = 0.0015  # of one core, for what every look does
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A deployment that is up."""
+
+    record: Deployment
+    everything: frozenset[int]
+    processes: dict[int, WatchedProcess] = field(default_factory=dict)
+    slots: dict[int | None, SlotTotals] = field(default_factory=dict)
+
+    def of(self, slot: int | None) -> list[WatchedProcess]:
+        return [one for one in self.processes.values() if one.expectation.slot == slot]
+
+    def forget(self, pid: int) -> None:
+        process = self.processes.pop(pid)
+        self.slots[process.expectation.slot].migrations += process.migrations
+
+
+class Watcher:
+    """`cpu_clock`: the CPU time of the thread that calls `look`."""
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        interval_s: float = INTERVAL_S,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._host, self._interval_s, self._cpu_clock = host, interval_s, cpu_clock
+        self._machine = read_numa_system(host)
+        self._list = ProcessList(host)
+        self._files: dict[str, tuple[FileId, Deployment]] = {}
+        self._watched: dict[str, _Watched] = {}  # by the deployment's id
+        self._times: dict[str, CpuTimes] = {}
+        self._masks = Budget(0.001, 2.0, cpu_clock)
+        self._runs = Budget(0.001, 2.0, cpu_clock)
+        self._pages = Budget(0.0005, 20.0, cpu_clock)
+        # Without resctrl nothing is counted, and it is not mounted while programs run.
+        self._counts_bytes = find_mount(host.read_text("/proc/self/mountinfo")) is not None
+        self._traffic = Budget(0.0003, 2.0, cpu_clock)
+        self._first_s: float | None = None
+        self._at_s = 0.0
+        self._cost_s = 0.0  # of all looks but the first
+        self.pause_s = interval_s  # until the next look
+
+    def look(self) -> LiveView:
+        """Raises nothing that a deployment or a process can cause."""
+        began_s, now_s = self._cpu_clock(), self._host.monotonic()
+        elapsed_s = None if self._first_s is None else max(now_s - self._at_s, 1e-3)
+        deployments, notices = self._records()
+        self._follow(deployments)
+        self._read_clocks()
+        busy = self._cpu_busy()
+        base_s = self._cpu_clock() - began_s
+        self._look_closer(now_s, elapsed_s)
+        views = tuple(self._view(one, now_s, elapsed_s or 1.0) for one in deployments)
+        cost = None
+        if self._first_s is None:
+            self._first_s = now_s
+        else:
+            self._cost_s += self._cpu_clock() - began_s
+            self.pause_s = max(self._interval_s, base_s / _SHARE)
+            cost = round(self._cost_s / (now_s - self._first_s), 5)
+        self._at_s = now_s
+        return LiveView(
+            at_unix_s=time.time(),
+            interval_s=round(elapsed_s or 0.0, 3),
+            cost=cost,
+            cpu_busy=busy,
+            deployments=views,
+            notices=tuple(notices),
+        )
+
+    # ---- Deployments and their processes ----------------------------------------------------
+
+    def _records(self) -> tuple[list[Deployment], list[str]]:
+        found, notices = [], []
+        for name in records.names():
+            try:
+                file_id = self._host.file_id(str(records.path_of(name)))
+                known = self._files.get(name)
+                if known is None or known[0] != file_id:
+                    record = records.read(name)
+                    if record is None:
+                        continue
+                    known = self._files[name] = file_id, record
+                found.append(known[1])
+            except FileNotFoundError:
+                continue  # it has just ended
+            except (AtollError, OSError) as fault:
+                notices.append(printable(str(fault)))
+        return found, notices
+
+    def _follow(self, deployments: Iterable[Deployment]) -> None:
+        changed = self._list.refresh()
+        before, self._watched = self._watched, {}
+        for record in deployments:
+            supervisor = record.supervisor
+            if supervisor is None or record.state is State.FAILED or is_stale(record, self._host):
+                continue
+            watched = before.get(record.id)
+            try:
+                if watched is None:
+                    watched = _Watched(record, self._host.affinity(supervisor.pid))
+                if changed or watched.record is not record or not watched.processes:
+                    watched.record = record
+                    self._attribute(watched)
+            except ProcessLookupError:
+                continue
+            self._watched[record.id] = watched
+
+    def _attribute(self, watched: _Watched) -> None:
+        plan = watched.record.plan
+        origins = attribute(self._host, watched.record, self._list.table)
+        for pid in watched.processes.keys() - origins.keys():
+            watched.forget(pid)
+        for pid in origins.keys() - watched.processes.keys():
+            expectation = planned(
+                origins[pid],
+                plan,
+                everything=watched.everything,
+                node_cpus=self._machine.node_cpus,
+            )
+            if plan.task_threads is not None:  # single threads have single CPUs
+                expectation = replace(expectation, exact=False)
+            watched.slots.setdefault(expectation.slot, SlotTotals())
+            watched.processes[pid] = WatchedProcess(pid, expectation)
+
+    def _read_clocks(self) -> None:
+        for watched in self._watched.values():
+            for totals in watched.slots.values():
+                totals.used_s = 0.0
+            for pid, process in list(watched.processes.items()):
+                try:
+                    cpu_s = self._host.cpu_seconds(pid)
+                except ProcessLookupError:
+                    watched.forget(pid)
+                    continue
+                used_s = 0.0 if process.cpu_s is None else max(0.0, cpu_s - process.cpu_s)
+                process.cpu_s, process.ran = cpu_s, process.ran or used_s > 0
+                totals = watched.slots[process.expectation.slot]
+                totals.used_s += used_s
+                totals.cpu_seconds += used_s
+
+    def _cpu_busy(self) -> dict[int, float]:
+        before, self._times = self._times, times_by_name(self._host)
+        return {
+            int(name[3:]): round((now.busy - was.busy) / (now.total - was.total), 3)
+            for name, now in self._times.items()
+            if name != "cpu" and (was := before.get(name)) is not None and now.total > was.total
+        }
+
+    # ---- Looks that cost more ---------------------------------------------------------------
+
+    def _look_closer(self, now_s: float, elapsed_s: float | None) -> None:
+        host, machine = self._host, self._machine
+        processes = [one for each in self._watched.values() for one in each.processes.values()]
+        for one in self._masks.due(((p.masks_at_s, p) for p in processes), now_s, elapsed_s):
+            with one.noting("threads"):
+                look_at_masks(host, one, machine, now_s)
+        ran = ((p.runs_at_s, p) for p in processes if p.ran)
+        for one in self._runs.due(ran, now_s, elapsed_s):
+            with one.noting("runs"):
+                look_at_runs(host, one, now_s)
+        for one in self._pages.due(((p.memory_at_s, p) for p in processes), now_s, elapsed_s):
+            with one.noting("memory"):
+                look_at_pages(host, one, machine, now_s)
+        if self._counts_bytes:
+            slots = (
+                (totals.traffic_at_s, (totals, watched.of(slot)))
+                for watched in self._watched.values()
+                for slot, totals in watched.slots.items()
+            )
+            for totals, own in self._traffic.due(slots, now_s, elapsed_s):
+                counted = memory_traffic(host, [one.pid for one in own], own_groups=True)
+                totals.note_traffic(counted, now_s)
+
+    # ---- The view -----------------------------------------------------------------------------
+
+    def _view(self, record: Deployment, now_s: float, elapsed_s: float) -> DeploymentView:
+        watched, plan = self._watched.get(record.id), record.plan
+        state, error = record.state, record.error
+        if watched is None and state is not State.FAILED:
+            state, error = State.FAILED, "its supervisor is gone; 'atoll ps' ends what is left"
+        drift: list[Finding] = []
+        unknown: dict[str, None] = {}
+        slots = []
+        if watched is not None:
+            drift = self._gone(record)
+            for one in watched.processes.values():
+                drift += one.drift
+                unknown |= dict.fromkeys(one.unknown.values())
+            places: dict[int | None, tuple[int, ...] | None] = {
+                None: plan.coordinator.cpus if plan.coordinator else None,
+                **{slot.index: slot.cpus for slot in plan.slots},
+            }
+            for number in sorted(watched.slots, key=lambda one: -1 if one is None else one):
+                cpus = places[number]
+                slots.append(
+                    slot_view(
+                        number,
+                        watched.everything if cpus is None else frozenset(cpus),
+                        watched.slots[number],
+                        watched.of(number),
+                        masked=cpus is not None,
+                        now_s=now_s,
+                        elapsed_s=elapsed_s,
+                    )
+                )
+        return DeploymentView(
+            name=record.name,
+            engine=plan.engine,
+            policy=plan.policy.value,
+            state=state,
+            error=printable(error),
+            up_s=round(max(0.0, time.time() - record.created_unix_s), 1),
+            slots=tuple(slots),
+            findings=tuple(drift[:FINDINGS_SHOWN]),
+            drift_by_code=dict(sorted(Counter(one.code for one in drift).items())),
+            unknown=tuple(unknown),
+        )
+
+    def _gone(self, record: Deployment) -> list[Finding]:
+        """The planned processes that have begun and do not run."""
+        return [
+            missing_finding(process)
+            for process in record.processes
+            if process.id is not None
+            and (
+                (stat := self._list.table.get(process.id.pid)) is None
+                or stat.start_ticks != process.id.start_ticks
+            )
+        ]

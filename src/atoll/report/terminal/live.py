@@ -1,0 +1,259 @@
+"""The screen of `atoll top`: the machine's picture, a line for each slot, and a panel. Pure.
+
+Plain spans and no rich, whose tables would cost more than the looks. Every name comes from a
+foreign process or file, so unprintable characters are replaced.
+"""
+
+from __future__ import annotations
+
+import string
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from atoll.inspect.verify import brief
+from atoll.report.machine.layout import CoreCell
+from atoll.report.machine.text import Line, Span, Style, cores_picture
+from atoll.report.terminal.deployment import duration
+from atoll.schema.cpulist import brief_cpulist, parse_cpulist
+from atoll.schema.deployment import State
+from atoll.schema.live import DeploymentView, LiveView, SlotView
+from atoll.schema.machine import Machine
+from atoll.schema.size import gib, percent
+from atoll.schema.text import plural, printable
+
+KEYS = "q quit  ↑↓ select  m memory  d drift  p pause"
+_NUMBERS = string.digits + string.ascii_lowercase + string.ascii_uppercase
+_OLD_S = 30.0  # figures older than this are dim
+_BUSY, _IDLE = 0.5, 0.05  # share of a core's time
+_COLUMNS = (
+    ("SLOT", 4), ("CPUS", 14), ("THREADS", 7), ("CPU", 6), ("HOME", 6), ("LOCAL", 6),
+    ("MIGR/s", 7), ("GB/s", 6), ("MEMORY", 8), ("DRIFT", 6),
+)  # fmt: skip
+_PANEL_PART = 3  # a panel takes a third of the screen
+
+
+class Key(NamedTuple):
+    """A line that can be selected."""
+
+    deployment: str
+    slot: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What the user has chosen."""
+
+    selected: Key | None = None
+    panel: str = ""  # 'memory', 'drift'
+    paused: bool = False
+
+    def after(self, key: str, view: LiveView) -> Screen:
+        """The screen after a key; unknown keys change nothing."""
+        keys = selectable(view)
+        at = keys.index(self.selected) if self.selected in keys else 0
+        match key:
+            case "up" | "k" | "down" | "j" if keys:
+                step = 1 if key in ("down", "j") else -1
+                return replace(self, selected=keys[min(max(at + step, 0), len(keys) - 1)])
+            case "m" | "d":
+                panel = "memory" if key == "m" else "drift"
+                return replace(self, panel="" if self.panel == panel else panel)
+            case "p":
+                return replace(self, paused=not self.paused)
+        return self
+
+
+def selectable(view: LiveView) -> list[Key]:
+    return [Key(one.name, slot.slot) for one in view.deployments for slot in one.slots]
+
+
+def screen(
+    view: LiveView,
+    machine: Machine,
+    chosen: Screen,
+    *,
+    width: int,
+    height: int | None,
+    ascii_only: bool = False,
+) -> list[Line]:
+    """At most `height` lines of at most `width` columns; None: all lines, without keys and panel.
+    On a screen too low for everything the picture is left out first."""
+    keys = selectable(view)
+    selected = chosen.selected if chosen.selected in keys else (keys[0] if keys else None)
+    picture = cores_picture(
+        machine,
+        lambda cell: _core(cell, view),
+        width=width,
+        height=max(3, height // 3) if height else 48,
+        ascii_only=ascii_only,
+    )
+    head = [_head(view, chosen)]
+    body, at = _body(view, selected if height else None)
+    if height is None:
+        return [_fitted(line, width) for line in [*head, *picture, [], *body]]
+    panel = _panel(view, chosen, selected, width)[: height // _PANEL_PART + 1]
+    foot: list[Line] = [[Span(KEYS if not ascii_only else KEYS.replace("↑↓", "j/k"), Style.LABEL)]]
+    room = height - len(head) - len(panel) - len(foot)
+    if room - len(picture) < min(len(body), 4):
+        picture = []
+    room -= len(picture)
+    first = min(max(0, at - room + 1), max(0, len(body) - room)) if len(body) > room else 0
+    shown = [body[0], *body[first + 1 :]][:room] if first else body[:room]
+    shown += [[] for _ in range(room - len(shown))]
+    return [_fitted(line, width) for line in [*head, *picture, *shown, *panel, *foot]]
+
+
+# ---- Parts ----------------------------------------------------------------------------------
+
+
+def _head(view: LiveView, chosen: Screen) -> Line:
+    slots = sum(len(one.slots) for one in view.deployments)
+    threads = sum(slot.threads for one in view.deployments for slot in one.slots)
+    drift = sum(sum(one.drift_by_code.values()) for one in view.deployments)
+    cost = "" if view.cost is None else f"  costs {100 * view.cost:.2f} % of a core"
+    up = sum(one.state is not State.FAILED for one in view.deployments)
+    words = f"{plural(up, 'deployment')}, {plural(slots, 'slot')}, {plural(threads, 'thread')}"
+    return [
+        Span("atoll top  ", Style.TITLE),
+        Span(words + "  "),
+        Span(f"drift: {drift}" if drift else "no drift", Style.DRIFT if drift else Style.PLAIN),
+        Span(cost, Style.LABEL),
+        Span("  paused" if chosen.paused else "", Style.TITLE),
+    ]
+
+
+def _body(view: LiveView, selected: Key | None) -> tuple[list[Line], int]:
+    """The table, its header first, and the number of the selected line."""
+    header = " ".join(_cell(name, name, size) for name, size in _COLUMNS)
+    lines: list[Line] = [[Span(header, Style.LABEL)]]
+    at = 0
+    for one in view.deployments:
+        lines.append(_heading(one))
+        for slot in one.slots:
+            if Key(one.name, slot.slot) == selected:
+                at = len(lines)
+            lines.append(_row(slot, marked=Key(one.name, slot.slot) == selected))
+    if not view.deployments:
+        lines.append([Span("nothing is up; start something with 'atoll up'")])
+    lines += [[Span(printable(notice), Style.DRIFT)] for notice in view.notices]
+    return lines, at
+
+
+def _heading(one: DeploymentView) -> Line:
+    name = printable(f"{one.name}: {one.engine} under {one.policy}, ")
+    if one.state is State.FAILED:
+        return [Span(name), Span(printable(f"failed: {one.error}"), Style.DRIFT)]
+    drift = ", ".join(f"{code} {count}" for code, count in one.drift_by_code.items())
+    return [
+        Span(name, Style.TITLE),
+        Span(f"{one.state.value} for {duration(one.up_s)}"),
+        Span(f", {printable(drift)}" if drift else "", Style.DRIFT),
+        Span("; " + printable(one.unknown[0]) if one.unknown else "", Style.LABEL),
+    ]
+
+
+def _row(slot: SlotView, *, marked: bool) -> Line:
+    size = sum(slot.bytes_by_node.values())
+    cells = {
+        "SLOT": _slot_name(slot.slot),
+        "CPUS": brief_cpulist(parse_cpulist(slot.cpus)) if slot.masked else "any",
+        "THREADS": str(slot.threads),
+        "CPU": f"{slot.cpu:.2f}",
+        "HOME": _share(slot.home_share),
+        "LOCAL": _share(slot.local_share),
+        "MIGR/s": "–" if slot.migrations_per_s is None else f"{slot.migrations_per_s:.1f}",
+        "GB/s": "–" if slot.bytes_per_s is None else f"{slot.bytes_per_s / 1e9:.1f}",
+        "MEMORY": gib(size) if size else "–",
+        "DRIFT": str(slot.drift) if slot.drift else "none",
+    }
+    ages = {
+        "THREADS": slot.masks_age_s,
+        **dict.fromkeys(("HOME", "MIGR/s"), slot.runs_age_s),
+        **dict.fromkeys(("LOCAL", "MEMORY"), slot.memory_age_s),
+    }
+    spans: Line = []
+    for at, (name, width) in enumerate(_COLUMNS):
+        style = Style.DIM if (ages.get(name) or 0.0) > _OLD_S else Style.PLAIN
+        style = Style.DRIFT if name == "DRIFT" and slot.drift else style
+        style = Style.SELECTED if marked else style
+        spans.append(Span(" " * (at > 0) + _cell(name, cells[name], width), style))
+    return spans
+
+
+def _panel(view: LiveView, chosen: Screen, selected: Key | None, width: int) -> list[Line]:
+    one = next((each for each in view.deployments if selected and each.name == selected[0]), None)
+    if one is None or selected is None:
+        return []
+    slot = next(each for each in one.slots if each.slot == selected.slot)
+    name = printable(f"{one.name}, slot {_slot_name(slot.slot)}: ")
+    match chosen.panel:
+        case "memory":
+            pages = ", ".join(f"{gib(size)} on node {n}" for n, size in slot.bytes_by_node.items())
+            text = [name + (pages or "no memory is known yet"), _ages(slot)]
+        case "drift":
+            text = [f"{brief(one)}; {printable(one.remedy)}" for one in one.findings]
+            hidden = sum(one.drift_by_code.values()) - len(text)
+            text += [f"and {hidden} more: atoll verify {printable(one.name)}"] if hidden else []
+            text = text or [printable(f"{one.name}: no drift")]
+        case _:
+            text = [name + _ages(slot)]
+    lines = [piece for line in text for piece in textwrap.wrap(line, width) or [""]]
+    return [[Span(line)] for line in lines]
+
+
+def _ages(slot: SlotView) -> str:
+    """How old the figures of the selected line are; CPU is always new."""
+    ages = (
+        ("masks", slot.masks_age_s), ("runs", slot.runs_age_s), ("memory", slot.memory_age_s),
+    )  # fmt: skip
+    return "seen " + ", ".join(
+        f"{name} {'not yet' if age is None else f'{age:.0f} s ago'}" for name, age in ages
+    )
+
+
+def _core(cell: CoreCell, view: LiveView) -> Span:
+    """The number of the slot that has the core; brighter the busier it is, and red with drift."""
+    if cell.allowed == "none":
+        return Span("·", Style.DIM)
+    busy = sum(view.cpu_busy.get(pu, 0.0) for pu in cell.pus) / len(cell.pus)
+    style = Style.BUSY if busy >= _BUSY else Style.CORE if busy >= _IDLE else Style.DIM
+    owners = [
+        slot
+        for one in view.deployments
+        for slot in one.slots
+        if slot.slot is not None and slot.masked and set(cell.pus) & set(parse_cpulist(slot.cpus))
+    ]
+    if any(slot.outside for slot in owners):
+        style = Style.DRIFT
+    if len(owners) > 1:
+        return Span("#", style)
+    number = owners[0].slot if owners else None
+    if number is None:
+        return Span("-", style)
+    return Span(_NUMBERS[number] if number < len(_NUMBERS) else "+", style)
+
+
+# ---- Cells ----------------------------------------------------------------------------------
+
+
+def _slot_name(slot: int | None) -> str:
+    return "co" if slot is None else str(slot)
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else percent(share)
+
+
+def _cell(column: str, text: str, width: int) -> str:
+    text = text if len(text) <= width else text[: width - 1] + "…"
+    return text.ljust(width) if column == "CPUS" else text.rjust(width)
+
+
+def _fitted(line: Iterable[Span], width: int) -> Line:
+    fitted: Line = []
+    for span in line:
+        fitted.append(Span(span.text[:width], span.style))
+        width -= len(fitted[-1].text)
+    return fitted

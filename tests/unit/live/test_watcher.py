@@ -1,0 +1,177 @@
+"""The watcher on a made-up machine: what it finds, what it reads again, what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from atoll.live.watcher import Watcher
+from atoll.schema.deployment import State
+from atoll.schema.live import DeploymentView, LiveView
+from atoll.supervise import records
+from tests.parts.live import SLOTS, SUPERVISOR, WORKERS, LiveHost, live_record
+
+
+@pytest.fixture
+def host() -> Iterator[LiveHost]:
+    host = LiveHost()
+    live_record(host)
+    yield host
+    records.forget("sea")
+
+
+class Looks:
+    """A watcher that looks every two seconds; a look takes `cost_s` of CPU time per file read."""
+
+    def __init__(self, host: LiveHost, cost_s: float = 0.0) -> None:
+        self.host = host
+        self.watcher = Watcher(host, cpu_clock=lambda: len(host.reads) * cost_s)
+
+    def view(self) -> LiveView:
+        self.host.sleep(self.watcher.pause_s)
+        return self.watcher.look()
+
+    def one(self) -> DeploymentView:
+        (one,) = self.view().deployments
+        return one
+
+
+def test_all_is_where_the_plan_put_it(host: LiveHost) -> None:
+    looks = Looks(host)
+    one = looks.one()
+    assert (one.name, one.engine, one.state) == ("sea", "toy", State.READY)
+    assert [(slot.slot, slot.cpus, slot.threads) for slot in one.slots] == [
+        (0, "0-3", 1),
+        (1, "4-7", 1),
+    ]
+    assert one.drift_by_code == {} and one.findings == ()
+    for slot in one.slots:
+        assert slot.bytes_by_node == {slot.slot: 8192}
+        assert (slot.masks_age_s, slot.runs_age_s, slot.memory_age_s) == (0, 0, 0)
+
+
+def test_cpu_time_is_that_between_two_looks(host: LiveHost) -> None:
+    looks = Looks(host)
+    assert [slot.cpu for slot in looks.one().slots] == [0, 0]
+    host.cpu_s = {WORKERS[0]: 3.0}
+    first, second = looks.one().slots
+    assert (first.cpu, first.cpu_seconds, second.cpu) == (1.5, 3.0, 0)
+    assert looks.one().slots[0].cpu == 0
+
+
+def test_migrations_home_and_local_share_are_those_of_the_threads_that_ran(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.cpu_s = {WORKERS[0]: 2.0}
+    host.run_thread(WORKERS[0], WORKERS[0], cpu=0, cpu_s=1.0, migrations=10)
+    host.run_thread(WORKERS[0], 99, cpu=5, cpu_s=1.0, migrations=2)  # began since
+    host.masks[99] = frozenset(SLOTS[0])
+    looks.view()
+    slot = looks.one().slots[0]
+    assert (slot.threads, slot.migrations, slot.home_share) == (2, 12, 0.5)
+    assert slot.migrations_per_s == 0, "it has not run since the last look at its runs"
+    host.sleep(30)
+    assert looks.one().slots[0].local_share == 0.5, "half of its CPU time was on the other node"
+
+
+def test_threads_elsewhere_are_drift_with_a_cause(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.masks[WORKERS[1]] = frozenset({0})
+    one = looks.one()
+    assert one.drift_by_code == {"thread-outside": 1}
+    assert one.slots[1].outside == 1 and one.slots[0].outside == 0
+    (finding,) = one.findings
+    assert (finding.process, finding.tid, finding.found) == ("worker-1", 12, "CPUs 0")
+    assert "taskset" in finding.remedy
+    host.masks[WORKERS[1]] = frozenset(SLOTS[1])
+    assert looks.one().drift_by_code == {}
+
+
+def test_pages_and_policies_elsewhere_are_drift(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.files["/proc/11/numa_maps"] = (
+        "5500 default file=/bin/server mapped=2 N0=2 kernelpagesize_kB=4\n"
+        "7f00 default anon=1000 N1=1000 kernelpagesize_kB=4\n"
+    )
+    host.sleep(30)
+    assert looks.one().drift_by_code == {"memory-outside": 1, "memory-policy": 1}
+
+
+def test_processes_that_end_leave_totals_and_are_reported(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.cpu_s = {WORKERS[0]: 4.0}
+    looks.view()
+    host.end_process(WORKERS[0])
+    one = looks.one()
+    assert one.drift_by_code == {"process-missing": 1}
+    assert (one.slots[0].processes, one.slots[0].cpu_seconds) == (0, 4.0)
+
+
+def test_children_of_a_worker_belong_to_its_slot(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.add_worker(20, SLOTS[1], parent=WORKERS[1])
+    assert [slot.processes for slot in looks.one().slots] == [1, 2]
+
+
+def test_a_supervisor_that_was_killed_is_a_failure_and_nothing_is_touched(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.end_process(SUPERVISOR)
+    one = looks.one()
+    assert one.state is State.FAILED and "atoll ps" in one.error and one.slots == ()
+    record = records.read("sea")
+    assert record is not None and record.state is State.READY
+    assert not any(process.signals for process in host.processes.values())
+
+
+def test_a_record_that_cannot_be_read_is_a_notice(host: LiveHost) -> None:
+    records.path_of("sea").write_text("{")
+    view = Looks(host).view()
+    assert view.deployments == () and "not JSON" in view.notices[0]
+
+
+def test_memory_that_may_not_be_read_is_unknown_and_says_why(host: LiveHost) -> None:
+    host.faults["/proc/11/numa_maps"] = 13
+    one = Looks(host).one()
+    assert one.slots[0].local_share is None and one.slots[0].bytes_by_node == {}
+    assert one.unknown == ("memory: refused",)
+
+
+def test_idle_processes_are_not_read_again(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.reads.clear()
+    looks.view()
+    assert not [path for path in host.reads if "/task/" in path]
+
+
+def test_looks_stay_within_their_share_and_every_process_has_its_turn(host: LiveHost) -> None:
+    pids = [*WORKERS, *range(100, 120)]
+    for pid in pids[2:]:
+        host.add_worker(pid, SLOTS[0], parent=WORKERS[0])
+    looks = Looks(host, cost_s=0.001)
+    looks.view()
+    oldest, costs = 0.0, []
+    for turn in range(60):
+        host.cpu_s = dict.fromkeys(pids, float(turn))
+        view = looks.view()
+        (one,) = view.deployments
+        ages = [slot.runs_age_s for slot in one.slots]
+        assert None not in ages
+        oldest = max(oldest, *(age for age in ages if age is not None))
+        costs.append(view.cost)
+    assert 15 < oldest < 60, "they are read in turn"
+    assert costs[-1] is not None and costs[-1] < 0.005
+
+
+def test_busy_cpus_are_those_between_two_looks(host: LiveHost) -> None:
+    looks = Looks(host)
+    host.files["/proc/stat"] = "cpu  0 0 0 0 0 0 0 0\ncpu0 10 0 0 90 0 0 0 0\nintr 5\n"
+    assert looks.view().cpu_busy == {}
+    host.files["/proc/stat"] = "cpu  0 0 0 0 0 0 0 0\ncpu0 60 0 10 120 0 0 0 0\nintr 5\n"
+    assert looks.view().cpu_busy == {0: 0.667}
