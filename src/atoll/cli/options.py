@@ -100,8 +100,8 @@ machine_option = click.option(
     "--machine",
     "source",
     metavar="FILE",
-    help="Use another machine: an hwloc XML file, a captured sysfs folder or tarball, or a "
-    "machine file.",
+    help="Use another machine: an hwloc XML file, a captured sysfs folder or tarball, a machine "
+    "file, output of lscpu, or a NodeResourceTopology of Kubernetes.",
 )
 synthetic_option = click.option(
     "--synthetic",

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from atoll import _native
 from atoll.errors import AtollError, TopologyError
+from atoll.imports import description_of
+from atoll.imports.description import Description
 from atoll.schema.machine import Machine, machine_of
 
 _TARBALLS = (b"BZh", b"\x1f\x8b", b"\xfd7zXZ")  # bzip2, gzip, xz
@@ -26,7 +28,8 @@ def read_machine(source: str | None = None, synthetic: str | None = None) -> Mac
     """The machine that `source` or `synthetic` describes; with neither, this one.
 
     `source` is an hwloc XML file, a captured sysfs folder (or hwloc-gather-topology's tarball),
-    or a machine file that Atoll wrote. Raises TopologyError with one line.
+    a machine file that Atoll wrote, or what `atoll.imports` reads. Raises TopologyError with one
+    line.
     """
     if synthetic is not None:
         if source is not None:
@@ -43,6 +46,8 @@ def read_machine(source: str | None = None, synthetic: str | None = None) -> Mac
     content = _read(source)
     if content.startswith(_TARBALLS):
         return _read_tarball(source)
+    if described := description_of(content, source):
+        return _imported(described, source)
     if content.lstrip()[:1] in (b"{", b"["):
         return _machine_file(source, content)
     return _discover("xml", source, content)
@@ -114,3 +119,29 @@ def _read_tarball(path: str) -> Machine:
         _unpack_capture(Path(path), Path(folder))
         machine = _discover("sysfs", folder)
     return machine.model_copy(update={"origin": machine.origin.model_copy(update={"where": path})})
+
+
+def _imported(described: Description, path: str) -> Machine:
+    import tempfile
+
+    from atoll.imports.description import sysfs_of
+
+    with tempfile.TemporaryDirectory(prefix="atoll-import-") as folder:
+        try:
+            for name, text in sysfs_of(described).items():
+                file = Path(folder, name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+        except OSError as fault:
+            raise TopologyError(f"{folder}: cannot be written: {fault.strerror}") from None
+        try:
+            machine = _discover("sysfs", folder)
+        except TopologyError as fault:
+            raise TopologyError(str(fault).replace(folder, path)) from None
+    left = tuple(pu for pu in machine.allowed.pus if pu not in described.kept)
+    changes = {
+        "origin": machine.origin.model_copy(update={"kind": described.kind, "where": path}),
+        "allowed": machine.allowed.model_copy(update={"pus": left}),
+        "warnings": (*described.notices, *machine.warnings),
+    }
+    return machine.model_copy(update=changes)

@@ -18,12 +18,16 @@ from atoll.schema.cpulist import format_cpulist
 from atoll.schema.plan import CoordinatorKind, Malloc, MemoryPolicy, Slot
 from atoll.schema.size import MIB, gib
 
+# What an imported machine lacks that a plan depends on.
+_OF_IMPORTS = ("cpus-assumed", "kubelet-reserved", "topology-manager-policy")
+
 
 def warnings(
     request: Request, slots: Sequence[Slot], heaps: Heaps, fewer: Callable[[], int]
 ) -> list[str]:
     """`fewer`: the largest number of instances with room for the demand; 0: not even one."""
     return [
+        *(one.message for one in request.machine.warnings if one.code in _OF_IMPORTS),
         *_about_sizes(request),
         *_about_nodes(request),
         *_about_malloc(request),

@@ -108,8 +108,8 @@ def memory_map(machine: Machine, places: Group, aside: Aside) -> MemoryMap:
     size, budget, limited_by = min(limits, key=lambda limit: limit[1])
     if total <= 0 or size <= 0:
         raise UsageError(
-            "the topology shows no memory, so no heap can be sized; add it to "
-            "a synthetic string, for example NUMANode:2(memory=64GB)"
+            "the topology shows no memory, so no heap can be sized; add it to a synthetic string "
+            "(NUMANode:2(memory=64GB)), or the output of 'numactl -H' to lscpu's"
         )
     if budget <= 0 and aside.others_bytes:
         raise UsageError(

@@ -90,7 +90,8 @@ def _cpus(deployment: UnattendedDeployment, spec: ProcessSpec) -> int | None:
     if cpus is None:
         return None
     machine = deployment.plan.machine
-    return len(cpus) * (1 if deployment.plan.smt else machine.pus // machine.cores)
+    threads = machine.pus // machine.cores if machine.cores else 1  # 0: the input showed none
+    return len(cpus) * (1 if deployment.plan.smt else threads)
 
 
 def _free_cpus(deployment: UnattendedDeployment) -> int:

@@ -139,7 +139,7 @@ class Allowed(Plain):
 
 @record
 class Origin(Plain):
-    kind: Literal["live", "xml", "synthetic", "sysfs"]
+    kind: Literal["live", "xml", "synthetic", "sysfs", "lscpu", "node-resource-topology"]
     where: str = ""  # path or synthetic string
     hwloc: str = ""  # API version of the library that read it
 

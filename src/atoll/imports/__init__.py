@@ -1,0 +1,44 @@
+"""Machines that other tools describe: lscpu's output, Kubernetes' NodeResourceTopology. Pure.
+
+A reader turns a file into a `Description`: which CPUs share what. `sysfs_of` writes it as the
+kernel would, so that native/src/topology reads it like any captured machine, and topology logic
+exists once.
+"""
+
+from __future__ import annotations
+
+import re
+
+from atoll.errors import TopologyError
+from atoll.imports.description import Description, checked
+
+_NODE_RESOURCES = re.compile(rb"""["']?kind["']?\s*:\s*["']?NodeResourceTopology""")
+# A table (-p, -e), a summary, or one of these as JSON.
+_LSCPU = re.compile(
+    rb"""^\#\s*CPU,|^\s*CPU\b.*\bCORE\b|^\s*CORE\b.*\bCPU\b|^(Architecture|CPU\(s\))\s*:"""
+    rb"""|^\s*\{\s*"(lscpu|cpus|caches)"\s*:""",
+    re.MULTILINE,
+)
+
+
+def description_of(content: bytes, where: str) -> Description | None:
+    """What the file describes; None if it is not of these kinds. `where` names it in errors.
+
+    Raises TopologyError.
+    """
+    if content.lstrip()[:1] == b"<":
+        return None
+    try:
+        if _NODE_RESOURCES.search(content):
+            from atoll.imports.node_resources import read_node_resources
+
+            return checked(read_node_resources(content))
+        if _LSCPU.search(content):
+            from atoll.imports.lscpu import read_lscpu
+
+            return checked(read_lscpu(content))
+    except TopologyError as fault:
+        raise TopologyError(f"{where}: {fault}") from None
+    except RecursionError:
+        raise TopologyError(f"{where}: is nested too deeply") from None
+    return None

@@ -1,0 +1,45 @@
+"""Documents that people write or other tools print, as YAML or JSON. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MOST_BYTES = 4 << 20  # an object of Kubernetes has at most 1.5 MiB
+_DEEPEST = 64
+
+
+def parse_yaml(content: bytes) -> Any:
+    """The document. Raises ValueError with one line."""
+    import yaml
+
+    if len(content) > _MOST_BYTES:
+        raise ValueError("is over 4 MiB, which is too large")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        text = content.decode()
+        if fault := _danger(yaml.parse(text, Loader=loader)):
+            raise ValueError(fault)
+        return yaml.load(text, Loader=loader)
+    except UnicodeDecodeError:
+        raise ValueError("is not text in UTF-8") from None
+    except yaml.YAMLError as fault:
+        mark = getattr(fault, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        what = str(getattr(fault, "problem", None) or fault).splitlines()[0][:120]
+        raise ValueError(f"not YAML{line}: {what}") from None
+
+
+def _danger(events: Any) -> str:
+    """What must not be built: aliases can make a small text exhaust the memory, and the C parser
+    (libyaml 0.2.5) crashes on deep nesting."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            return f"has an alias (*{event.anchor[:40]}); write out what it stands for"
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            return f"is nested over {_DEEPEST} levels deep"
+    return ""
