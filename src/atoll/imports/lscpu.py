@@ -202,7 +202,7 @@ def _cpu(row: Row) -> Cpu:
 
 
 def _is_online(row: Row) -> bool:
-    """Of a CPU that is offline nothing is known; the words depend on the locale."""
+    """Nothing is known of a CPU that is offline; the words depend on the locale."""
     word = row.get("ONLINE", "").lower()
     return word not in _NO and (word in _YES or not row.keys().isdisjoint(_PLACES))
 
