@@ -41,6 +41,7 @@ COMMANDS = {
     "top": "Watch where the threads and pages of all deployments are.",
     "restart": "Stop a deployment and start it again, as it was.",
     "down": "Stop a deployment.",
+    "fleet": "Run these commands on several machines, over ssh.",
     "advise": "Show what to set for a program on this machine, and why.",
     "tune": "Find the settings that make a command better, by running it.",
     "apply": "Follow advice, or set a system-wide switch, with a journal.",

@@ -19,6 +19,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 SUBCOMMANDS = {
+    "fleet": ("discover", "measure", "plan", "up", "status", "verify", "down", "bench"),
     "profile": ("show", "compare"),
     "engine": ("list", "install", "remove"),
     "experiment": ("list", "show", "run", "report"),

@@ -1,0 +1,299 @@
+"""One host over ssh (asyncssh), for as long as a command needs it.
+
+The host's key is always checked against the inventory's known_hosts; no key is ever accepted
+because it is the first. ssh's own configuration file is not read, so the inventory says all. The
+one text that reaches a shell on the host is the quoted path of `atoll` there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import asyncssh
+from pydantic import ValidationError
+
+from atoll import __version__
+from atoll.errors import AtollError, CheckFailed, NotPermitted, UsageError
+from atoll.fleet.protocol import (
+    BEAT_S,
+    LARGEST_LINE,
+    SILENCE_S,
+    Hello,
+    Keep,
+    Kept,
+    Reply,
+    Request,
+    Time,
+)
+from atoll.schema.base import Record
+from atoll.schema.fleet import Reach
+from atoll.schema.fleet_answers import Clock
+from atoll.schema.text import first_line, printable
+
+CONNECT_S = 10.0
+_KEEPALIVES = 3
+_CHUNK = 1 << 16
+_LAST_WORDS = 4096
+_PREPARE = "install it there, or give the program's path as 'atoll' in the inventory"
+
+R = TypeVar("R", bound=Record)
+
+
+class HostLost(CheckFailed):
+    """A host that cannot be reached, has stopped answering, or answers what Atoll never does.
+    What runs there is unknown."""
+
+
+class _Client(asyncssh.SSHClient):
+    """Remembers the key that a host presented and that known_hosts does not have."""
+
+    presented = ""
+
+    def validate_host_public_key(
+        self,
+        host: str,
+        addr: str,
+        port: int,
+        key: asyncssh.SSHKey,
+    ) -> bool:
+        self.presented = f"{key.get_algorithm()} {key.get_fingerprint()}"
+        return False
+
+
+class Link:
+    """A host that is connected, and its clock once it was asked something."""
+
+    def __init__(self, reach: Reach, connection: asyncssh.SSHClientConnection) -> None:
+        self.reach, self.clock = reach, None
+        self._connection = connection
+
+    clock: Clock | None
+
+    async def ask(self, request: Request) -> Reply:
+        """Run one command of Atoll there.
+
+        Raises HostLost, and UsageError if the host's Atoll is missing or of another version.
+        """
+        limit_s = None if request.limit_s is None else request.limit_s + 2 * SILENCE_S
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._converse(request)
+        except TimeoutError:
+            raise HostLost(_silent(limit_s or SILENCE_S)) from None
+        except (asyncssh.Error, OSError) as fault:
+            raise HostLost(f"the connection broke ({_reason(fault)}); {_AGAIN}") from None
+
+    async def _converse(self, request: Request) -> Reply:
+        command = shlex.join([self.reach.atoll, "fleet", "remote"])
+        process = await self._connection.create_process(command, encoding=None)
+        host = _Lines(process)
+        words = asyncio.create_task(_last_words(process.stderr))
+        beats = asyncio.create_task(_beat(process))
+        try:
+            await self._greeted(host, words)
+            sent_s, began_s = time.time(), time.monotonic()
+            host.say(request)
+            heard = await host.hear(Time)
+            took_s = time.monotonic() - began_s
+            self.clock = Clock(
+                offset_s=round(heard.unix_s - sent_s - took_s / 2, 6), error_s=round(took_s / 2, 6)
+            )
+            reply = await host.hear(Reply)
+            if request.confirm and not reply.exit_code:
+                host.say(Keep())
+                await host.hear(Kept)
+            return reply
+        except EOFError:
+            raise HostLost(
+                f"'atoll fleet remote' ended there without an answer"
+                f"{_quoted(await words)}; {_AGAIN}"
+            ) from None
+        finally:
+            beats.cancel()
+            words.cancel()
+            process.close()
+
+    async def _greeted(self, host: _Lines, words: asyncio.Task[str]) -> None:
+        try:
+            hello = await host.hear(Hello)
+        except EOFError:
+            said = _quoted(await words)
+            version = await self._version()
+            if version:
+                raise UsageError(_other_version(version)) from None
+            raise UsageError(f"no Atoll at {self.reach.atoll!r} there{said}; {_PREPARE}") from None
+        if hello.atoll != __version__:
+            raise UsageError(_other_version(hello.atoll))
+
+    async def _version(self) -> str:
+        """What `atoll --version` prints, of an Atoll that does not know `fleet`; else empty."""
+        command = shlex.join([self.reach.atoll, "--version"])
+        process = await self._connection.create_process(command, encoding=None)
+        try:
+            said = (await asyncio.wait_for(process.stdout.read(_LAST_WORDS), SILENCE_S)).decode(
+                errors="replace"
+            )
+        finally:
+            process.close()
+        return first_line(said).rpartition(" ")[2] if said.startswith("atoll, version") else ""
+
+
+class _Lines:
+    """Lines of JSON from and to a process; a line of the host's is at most LARGEST_LINE bytes."""
+
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        self._process = process
+        self._rest = b""
+
+    def say(self, message: Record) -> None:
+        self._process.stdin.write(message.model_dump_json().encode() + b"\n")
+
+    async def hear(self, kind: type[R]) -> R:
+        """The next line that is not empty. Raises EOFError, TimeoutError, HostLost."""
+        while not (line := await self._line()):
+            pass
+        try:
+            return kind.model_validate_json(line)
+        except ValidationError:
+            raise HostLost(
+                f"it says {first_line(line[:400].decode(errors='replace'))!r}, which is not an "
+                "answer of Atoll; see that the login shell there prints nothing"
+            ) from None
+
+    async def _line(self) -> bytes:
+        parts, size = [self._rest], len(self._rest)
+        while b"\n" not in parts[-1]:
+            data = await asyncio.wait_for(self._process.stdout.read(_CHUNK), SILENCE_S)
+            if not data:
+                raise EOFError
+            parts.append(data)
+            size += len(data)
+            if size > LARGEST_LINE:
+                raise HostLost(f"its answer is larger than {LARGEST_LINE >> 20} MiB; not read")
+        line, _, self._rest = b"".join(parts).partition(b"\n")
+        return line
+
+
+@asynccontextmanager
+async def connected(reach: Reach) -> AsyncIterator[Link]:
+    """Connect within CONNECT_S; the connection ends with the block.
+
+    Raises HostLost, UsageError for a host key or known_hosts that does not fit, NotPermitted if the
+    host refuses the user's key.
+    """
+    client = _Client()
+    try:
+        connection = await _connect(reach, client)
+    except AtollError:
+        raise
+    except asyncssh.HostKeyNotVerifiable as fault:
+        raise UsageError(_unknown_key(reach, client.presented, str(fault))) from None
+    except asyncssh.PermissionDenied:
+        raise NotPermitted(
+            f"refuses the key of user {reach.user}; append the public key to "
+            f"~{reach.user}/.ssh/authorized_keys there"
+        ) from None
+    except TimeoutError:
+        raise HostLost(_silent(CONNECT_S)) from None
+    except (asyncssh.Error, OSError) as fault:
+        raise HostLost(f"cannot be reached ({_reason(fault)}); {_AGAIN}") from None
+    try:
+        yield Link(reach, connection)
+    finally:
+        connection.abort()  # without waiting for a host that may hang
+
+
+async def _connect(reach: Reach, client: _Client) -> asyncssh.SSHClientConnection:
+    try:
+        known_hosts = asyncssh.read_known_hosts(reach.known_hosts)
+    except (OSError, ValueError) as fault:
+        why = getattr(fault, "strerror", None) or fault
+        raise UsageError(
+            f"known_hosts file {reach.known_hosts} cannot be read ({why}); {_add_key(reach)}"
+        ) from None
+    try:
+        keys = () if reach.key_file is None else [asyncssh.read_private_key(reach.key_file)]
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError) as fault:
+        raise UsageError(
+            f"key file {reach.key_file} cannot be used ({first_line(str(fault))}); if it has a "
+            "passphrase, add it with ssh-add and leave key_file out"
+        ) from None
+    async with asyncio.timeout(CONNECT_S):
+        return await asyncssh.connect(
+            reach.address,
+            reach.port,
+            config=None,
+            username=reach.user,
+            client_keys=keys,
+            agent_path=() if reach.key_file is None else None,
+            known_hosts=known_hosts,
+            client_factory=lambda: client,
+            preferred_auth=["publickey"],
+            disable_trivial_auth=True,
+            keepalive_interval=BEAT_S,
+            keepalive_count_max=_KEEPALIVES,
+        )
+
+
+async def _beat(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    with contextlib.suppress(asyncssh.Error, OSError):  # who reads notices, too
+        while True:
+            await asyncio.sleep(BEAT_S)
+            process.stdin.write(b"\n")
+
+
+async def _last_words(stderr: asyncssh.SSHReader[bytes]) -> str:
+    """The beginning of what a process says on stderr, of which all is read."""
+    kept = b""
+    with contextlib.suppress(asyncssh.Error, OSError):
+        while data := await stderr.read(_CHUNK):
+            kept = (kept + data)[:_LAST_WORDS]
+    return kept.decode(errors="replace")
+
+
+_AGAIN = "see that the machine and its sshd are up, then run the command again"
+
+
+def _silent(seconds: float) -> str:
+    return f"no answer within {seconds:g} s; {_AGAIN}"
+
+
+def _quoted(said: str) -> str:
+    return f" ({first_line(said)})" if said.strip() else ""
+
+
+def _reason(fault: Exception) -> str:
+    if isinstance(fault, socket.gaierror):
+        return "no machine has this address"
+    return first_line(str(getattr(fault, "strerror", None) or fault)) or type(fault).__name__
+
+
+def _other_version(found: str) -> str:
+    return (
+        f"has Atoll {printable(found)}, and this is Atoll {__version__}; install the same version "
+        "on both"
+    )
+
+
+def _unknown_key(reach: Reach, presented: str, reason: str) -> str:
+    if not presented:
+        return f"has a host key that is refused ({first_line(reason)}); {_add_key(reach)}"
+    return (
+        f"presents the key {presented}, which {reach.known_hosts} does not have for it; "
+        f"{_add_key(reach)}"
+    )
+
+
+def _add_key(reach: Reach) -> str:
+    scan = f"ssh-keyscan -p {reach.port} -t ed25519 {reach.address}"
+    return (
+        "compare it with 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub' on the machine's "
+        f"console; if it is the same, run: {scan} >> {shlex.quote(reach.known_hosts)}"
+    )

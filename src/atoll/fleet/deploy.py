@@ -1,0 +1,115 @@
+"""Starts a deployment on every host of a fleet, and ends it again.
+
+A fleet is up on all of its hosts or on none: if one fails to start, the others are ended. What may
+run on a host that cannot be reached stays in the record until `down` has reached that host.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from atoll.errors import UsageError
+from atoll.fleet import state
+from atoll.fleet.asking import Task, Tell, ask_all
+from atoll.fleet.connection import HostLost
+from atoll.fleet.looking import look_at
+from atoll.fleet.protocol import FILE
+from atoll.schema.fleet import Fleet, Reach
+from atoll.schema.fleet_answers import HostAnswer
+from atoll.schema.plan import Plan
+
+# A random word follows, and both are the name of a deployment.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,22}")
+
+
+def up(
+    name: str,
+    hosts: Sequence[Reach],
+    what: str | Mapping[str, Plan],
+    options: Sequence[str],
+    tell: Tell,
+) -> tuple[HostAnswer, ...]:
+    """Start an engine (its name, planned on each host), or a plan for each host's name.
+
+    Raises UsageError if the name cannot be used; everything else is in the answers.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot name a fleet: use up to 23 letters, digits, '.', '_' or '-'"
+        )
+    with state.held(name):
+        if name in state.names():
+            raise UsageError(
+                f"fleet {name!r} is up, or was not ended everywhere; run: atoll fleet down {name}"
+            )
+        fleet = Fleet(
+            name=name,
+            deployment=f"{name}-{secrets.token_hex(4)}",
+            created_unix_s=time.time(),
+            hosts=tuple(hosts),
+        )
+        reached: set[str] = set()
+
+        async def start(task: Task) -> None:
+            host = task.link.reach.name
+            reached.add(host)
+            plan = None if isinstance(what, str) else what[host].model_dump_json()
+            subject = what if isinstance(what, str) else FILE
+            argv = ("up", subject, *options, "--name", fleet.deployment, "-d")
+            await task.start(fleet.deployment, *argv, document=plan)
+            await look_at(task, fleet.deployment)
+
+        state.write(fleet)
+        is_up = False
+        try:
+            answers = ask_all(hosts, "starting", start, tell)
+            is_up = not any(answer.exit_code for answer in answers)
+        finally:
+            if not is_up:  # also after Ctrl-C
+                started = tuple(host for host in hosts if host.name in reached)
+                _end(fleet.model_copy(update={"hosts": started}), tell)
+        return answers
+
+
+def down(fleet: Fleet, tell: Tell, *, forget: bool) -> tuple[HostAnswer, ...]:
+    """End the deployment on every host. `forget`: drop hosts that cannot be reached."""
+    with state.held(fleet.name):
+        return _end(state.find(fleet.name), tell, forget=forget)
+
+
+def _end(fleet: Fleet, tell: Tell, *, forget: bool = False) -> tuple[HostAnswer, ...]:
+    async def stop(task: Task) -> None:
+        # It also ends what a killed supervisor has left there.
+        found = _deployments((await task.run("ps", "--json")).stdout)
+        if fleet.deployment in found:
+            await task.run("down", fleet.deployment)
+        task.facts["state"] = "down" if fleet.deployment in found else "was not up"
+
+    answers = ask_all(fleet.hosts, "stopping", stop, tell)
+    left = tuple(
+        host for host, answer in zip(fleet.hosts, answers, strict=True) if answer.exit_code
+    )
+    if left and not forget:
+        state.write(fleet.model_copy(update={"hosts": left}))
+    else:
+        state.forget(fleet.name)
+    return answers
+
+
+class _Listed(BaseModel):
+    name: str
+
+
+_LIST = TypeAdapter(list[_Listed])
+
+
+def _deployments(text: str) -> set[str]:
+    try:
+        return {listed.name for listed in _LIST.validate_json(text)}
+    except ValidationError:
+        raise HostLost("'atoll ps --json' printed there what is no list of deployments") from None

@@ -1,0 +1,182 @@
+"""The end of the conversation on a host: runs one command of Atoll for a controller.
+
+It is no daemon: ssh starts it, and it ends with the connection. The command that it runs ends when
+the controller is gone, whether it hung up or has been silent for too long; what a deployment's own
+keeper has taken over stays, if the controller has confirmed that it knows of it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from atoll import __version__
+from atoll.errors import EngineFailed, UsageError
+from atoll.fleet.protocol import (
+    BEAT_S,
+    FILE,
+    LARGEST_LINE,
+    SILENCE_S,
+    Hello,
+    Keep,
+    Kept,
+    Reply,
+    Request,
+    Time,
+)
+from atoll.host.api import Host
+from atoll.host.caller import environment
+from atoll.schema.base import Record, what_is_wrong
+from atoll.store.paths import state_dir
+
+R = TypeVar("R", bound=Record)
+
+_UNDO_LIMIT_S = 120.0
+_TEMPORARY = "/run/user/"
+_LINGERING = "/var/lib/systemd/linger"
+
+
+class ControllerGone(Exception):
+    """The controller hung up, or has been silent for SILENCE_S."""
+
+
+class Controller:
+    """Lines from `source`, a descriptor, and to `sink`."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self._source, self._sink = source, sink
+        self._rest = bytearray()
+        self._heard_s = self._beat_s = time.monotonic()
+
+    def say(self, message: Record | None) -> None:
+        """None: an empty line. Raises ControllerGone."""
+        data = (message.model_dump_json() if message else "").encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._sink, data) :]
+        except OSError:
+            raise ControllerGone from None
+        self._beat_s = time.monotonic()
+
+    def hear(self) -> str:
+        """The next line that is not empty. Raises ControllerGone."""
+        while True:
+            line, found, rest = self._rest.partition(b"\n")
+            if not found:
+                self.check(wait_s=SILENCE_S)
+                continue
+            self._rest = rest
+            if line:
+                return line.decode(errors="replace")
+
+    def check(self, wait_s: float = 0.0) -> None:
+        """Take in what has come, and say a word when it is time. Raises ControllerGone."""
+        if select.select([self._source], [], [], wait_s)[0]:
+            data = os.read(self._source, 1 << 16)
+            self._rest += data
+            self._heard_s = time.monotonic()
+            if not data or len(self._rest) > LARGEST_LINE:
+                raise ControllerGone
+        now_s = time.monotonic()
+        if now_s - self._heard_s > SILENCE_S:
+            raise ControllerGone
+        if now_s - self._beat_s > BEAT_S:
+            self.say(None)
+
+
+def serve(controller: Controller, host: Host) -> None:
+    """Greet the controller, run its request, answer. Raises UsageError for another language."""
+    pending = None  # a deployment that nobody has confirmed
+    try:
+        controller.say(Hello(atoll=__version__))
+        request = _parsed(Request, controller.hear())
+        controller.say(Time(unix_s=time.time()))
+        pending = request.confirm
+        reply = _run(request, controller, host)
+        if pending and reply.exit_code:
+            _undo(pending, host)
+            pending = None
+        controller.say(reply)
+        if pending:
+            _parsed(Keep, controller.hear())
+            pending = None
+            controller.say(Kept())
+    except ControllerGone:
+        pass
+    finally:
+        if pending:
+            _undo(pending, host)
+
+
+def _undo(deployment: str, host: Host) -> None:
+    """End what may run of the deployment. If none of it does, `atoll down` says so to nobody."""
+    host.run(_atoll(["down", deployment]), timeout_s=_UNDO_LIMIT_S, env=_environment(host))
+
+
+def _run(request: Request, controller: Controller, host: Host) -> Reply:
+    argv, results = list(request.argv), None
+    # A memory file leaves nothing behind, however this process ends.
+    with open(os.memfd_create("file"), "wb", buffering=0) as document:
+        path = f"/proc/{os.getpid()}/fd/{document.fileno()}"
+        if request.document is not None:
+            document.write(request.document.encode())
+            argv = [path if word == FILE else word for word in argv]
+        if request.results is not None:
+            results = state_dir("results") / f"{request.results}.jsonl"
+            argv += ["-o", str(results)]
+        try:
+            done = host.run(
+                _atoll(argv),
+                timeout_s=request.limit_s,
+                env=_environment(host),
+                tied=True,
+                tick=controller.check,
+            )
+        except TimeoutError:
+            return Reply(
+                exit_code=EngineFailed.exit_code,
+                stdout="",
+                stderr=f"atoll: 'atoll {argv[0]}' did not end within {request.limit_s} s",
+            )
+    return Reply(
+        exit_code=done.returncode,
+        stdout=done.stdout,
+        stderr=done.stderr.replace(path, "its plan"),
+        results=_text(results),
+        results_path=str(results or ""),
+    )
+
+
+def _text(path: Path | None) -> str | None:
+    try:
+        return path.read_text("utf-8", "replace") if path else None
+    except OSError:
+        return None  # the command has written none, and its own words say why
+
+
+def _atoll(argv: list[str] | tuple[str, ...]) -> list[str]:
+    return [sys.executable, "-P", "-m", "atoll", *argv]
+
+
+def _environment(host: Host) -> dict[str, str]:
+    """This process's environment, without a folder that systemd removes when the session ends."""
+    found = environment()
+    folder = found.get("XDG_RUNTIME_DIR", "")
+    if folder.startswith(_TEMPORARY) and not host.exists(f"{_LINGERING}/{found.get('USER', '')}"):
+        del found["XDG_RUNTIME_DIR"]
+    return found
+
+
+def _parsed(kind: type[R], line: str) -> R:
+    try:
+        return kind.model_validate_json(line)
+    except ValidationError as fault:
+        raise UsageError(
+            f"not a controller of Atoll {__version__}: {what_is_wrong(fault)}"
+        ) from None
