@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from atoll.schema.cpulist import format_cpulist
 from atoll.schema.deployment import Role
 from atoll.schema.plan import CoordinatorKind, MemoryPolicy
 from atoll.supervise.launch import Running
-from tests.parts.answers import TPCH, attach, data_at, deployed, difference
+from tests.parts.answers import SOME_OF_TPCH, TPCH, attach, data_at, deployed, difference
 
 pytestmark = pytest.mark.installed
 
@@ -39,17 +39,20 @@ def running() -> Iterator[Running]:
 
 
 @pytest.mark.parametrize(
-    "scale_factor", [0.01, *(pytest.param(scale, marks=pytest.mark.long) for scale in (0.1, 1.0))]
+    ("scale_factor", "queries"),
+    [
+        pytest.param(0.01, SOME_OF_TPCH, id="some"),
+        *(
+            pytest.param(scale, TPCH.query_names, id=str(scale), marks=pytest.mark.long)
+            for scale in (0.01, 0.1, 1.0)
+        ),
+    ],
 )
-def test_all_answers(running: Running, scale_factor: float) -> None:
+def test_answers(running: Running, scale_factor: float, queries: Sequence[str]) -> None:
     data = data_at(scale_factor)
     (client,) = running.clients
     attach(client, "spark", data)
-    wrong = {
-        query: said
-        for query in TPCH.query_names
-        if (said := difference(client, "spark", query, data))
-    }
+    wrong = {query: said for query in queries if (said := difference(client, "spark", query, data))}
     assert wrong == {}
 
 

@@ -6,7 +6,7 @@ It is started twice for this file. Where it is not installed all of it is skippe
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 import pytest
@@ -15,7 +15,7 @@ from atoll.engines.trino.client import TrinoClient, parse_url
 from atoll.errors import EngineFailed
 from atoll.schema.plan import Policy
 from atoll.supervise.launch import Running
-from tests.parts.answers import TPCH
+from tests.parts.answers import SOME_OF_TPCH, TPCH
 from tests.parts.deployment import until
 from tests.parts.trino_servers import (
     listening_elsewhere,
@@ -49,8 +49,15 @@ def test_the_failure_detector_trusts_all_workers(
     until(lambda: counted() == (2, 0.0), counted)
 
 
-def test_all_answers(running: Running) -> None:
-    assert wrong_answers(running.clients[0], "trino", TPCH.query_names) == {}
+@pytest.mark.parametrize(
+    "queries",
+    [
+        pytest.param(SOME_OF_TPCH, id="some"),
+        pytest.param(TPCH.query_names, id="all", marks=pytest.mark.long),
+    ],
+)
+def test_answers(running: Running, queries: Sequence[str]) -> None:
+    assert wrong_answers(running.clients[0], "trino", queries) == {}
 
 
 def test_every_thread_and_page_is_where_the_plan_has_it(running: Running) -> None:

@@ -16,6 +16,7 @@ from atoll.schema.base import parse
 ATOLL = (sys.executable, "-m", "atoll")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guest", ["milan2"], indirect=True)
 def test_advice_that_was_followed_is_in_force(guest: Guest) -> None:
     def ran(*argv: str) -> Finished:

@@ -111,6 +111,7 @@ def test_every_kernel_is_where_it_was_sent(guest: Guest) -> None:
             assert answer["pages"] == {str(expected.layout(guest.topology).node_of[home]): 1}
 
 
+@pytest.mark.long
 def test_the_command_ends_and_nothing_of_it_is_astray(guest: Guest) -> None:
     done = guest.run(
         [*INSIDE, "command", "--quick", "--json", "--cpus", format_cpulist(CPUS)],

@@ -70,7 +70,8 @@ def test_any_process_that_is_moved(guest: Guest) -> None:
     assert largest(steps["confined moved"])["code"] == "memory-outside"
 
 
-@pytest.mark.parametrize("policy", ["win", pytest.param("wicp", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("policy", ["win", "wicp"])
 def test_a_deployment_of_which_a_thread_and_a_mapping_move(guest: Guest, policy: str) -> None:
     steps = inside(guest, "deployed", policy, timeout_s=600)
     assert steps["slots"] == {"win": 2, "wicp": 8}[policy]

@@ -53,10 +53,9 @@ def lives(guest: Guest) -> dict[str, Any]:
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_template")
-@pytest.mark.parametrize(
-    "guest", ["smt", pytest.param("milan4", marks=pytest.mark.long)], indirect=True
-)
+@pytest.mark.parametrize("guest", ["smt", "milan4"], indirect=True)
 def test_servers_sit_on_their_nodes_and_chiplets(guest: Guest) -> None:
     for policy, seen in lives(guest).items():
         status, _, said = seen["up"]

@@ -24,8 +24,7 @@ from tests.vm import expected
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 900.0
 THREADS = 4
-SHORT = ("duckdb:dense", "postgresql:sparse")
-LONG = ("duckdb:sparse", "postgresql:dense")
+CASES = (("duckdb:dense", "postgresql:sparse"), ("duckdb:sparse", "postgresql:dense"))
 
 RUNS_TASKS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "duckdb": lambda thread: thread["name"] == "duckdb-task",
@@ -35,10 +34,9 @@ RUNS_TASKS: dict[str, Callable[[dict[str, Any]], bool]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guest", ["milan2"], indirect=True)
-@pytest.mark.parametrize(
-    "cases", [SHORT, pytest.param(LONG, marks=pytest.mark.long)], ids=["short", "long"]
-)
+@pytest.mark.parametrize("cases", CASES, ids=["duckdb-dense", "duckdb-sparse"])
 def test_each_thread_that_runs_tasks_is_alone_on_a_cpu_near_or_far(
     guest: Guest, cases: tuple[str, ...]
 ) -> None:

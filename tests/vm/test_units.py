@@ -26,6 +26,7 @@ PATIENCE_S = 600.0
 
 
 # Everything here is done by them: there is nothing to look at without.
+@pytest.mark.long
 @pytest.mark.skipif(
     not Path("/lib/systemd/systemd").exists() or shutil.which("nsenter") is None,
     reason="systemd is not installed (Debian's packages systemd, util-linux)",

@@ -17,8 +17,8 @@ from atoll.schema.workload import WorkloadResult
     ("placement", "memory", "least", "most"),
     [
         ("dense", "first-touch", 0.95, 1.0),
-        ("dense", "interleave", 0.45, 0.55),
         ("sparse", "preferred", 0.45, 0.55),  # all pages on node 0, and half of the threads
+        pytest.param("dense", "interleave", 0.45, 0.55, marks=pytest.mark.long),
     ],
 )
 def test_the_local_share_follows_threads_and_pages(
