@@ -294,6 +294,6 @@ def _unknown_key(reach: Reach, presented: str, reason: str) -> str:
 def _add_key(reach: Reach) -> str:
     scan = f"ssh-keyscan -p {reach.port} -t ed25519 {reach.address}"
     return (
-        "compare it with 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub' on the machine's "
-        f"console; if it is the same, run: {scan} >> {shlex.quote(reach.known_hosts)}"
+        "compare the host's key with 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub' on the "
+        f"machine's console; if they are the same, run: {scan} >> {shlex.quote(reach.known_hosts)}"
     )

@@ -1,0 +1,284 @@
+"""The end on a host, with a controller that behaves, lies, hangs up or falls silent."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atoll import __version__
+from atoll.errors import UsageError
+from atoll.fleet import remote
+from atoll.fleet.protocol import FILE, Request
+from atoll.fleet.remote import Controller, ControllerGone, serve
+from atoll.host.api import Host
+from atoll.host.local import LocalHost
+from atoll.host.processes import Finished
+from tests.parts.faults import fails
+
+
+class Recorder(LocalHost):
+    """Runs nothing but `play`, which gets the words after `atoll` and the tick."""
+
+    def __init__(self, play: Callable[[Sequence[str], Callable[[], None]], Finished]) -> None:
+        self.ran: list[Sequence[str]] = []
+        self.env: Mapping[str, str] = {}
+        self._play = play
+
+    def run(self, argv: Sequence[str], **more: Any) -> Finished:
+        words = argv[argv.index("atoll") + 1 :]
+        self.ran.append(words)
+        self.env = more["env"]
+        return self._play(words, more.get("tick") or (lambda: None))
+
+
+def succeeds(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+    tick()
+    return Finished(0, "out", "err")
+
+
+class Talk:
+    """A controller's side of a conversation with `serve`."""
+
+    def __init__(self, host: Host) -> None:
+        inward, self._to = os.pipe()
+        self._from, outward = os.pipe()
+        self.fault: BaseException | None = None
+        self._lines = os.fdopen(self._from)
+        self._thread = threading.Thread(target=self._serve, args=(inward, outward, host))
+        self._thread.start()
+
+    def _serve(self, inward: int, outward: int, host: Host) -> None:
+        try:
+            serve(Controller(inward, outward), host)
+        except BaseException as fault:
+            self.fault = fault
+        os.close(inward)
+        os.close(outward)
+
+    def hears(self) -> dict[str, Any]:
+        for line in self._lines:
+            if line.strip():
+                found: dict[str, Any] = json.loads(line)
+                return found
+        raise EOFError
+
+    def says(self, text: str) -> None:
+        os.write(self._to, text.encode() + b"\n")
+
+    def asks(self, **request: Any) -> None:
+        assert self.hears() == {"atoll": __version__}
+        self.says(Request(**request).model_dump_json())
+        assert self.hears()["unix_s"] > 0
+
+    def hangs_up(self) -> None:
+        if self._to >= 0:
+            os.close(self._to)
+            self._to = -1
+
+    def ends(self) -> None:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def close(self) -> None:
+        self.hangs_up()
+        self.ends()
+        self._lines.close()
+
+
+@pytest.fixture
+def talk() -> Iterator[Callable[[Host], Talk]]:
+    made: list[Talk] = []
+
+    def begin(host: Host) -> Talk:
+        made.append(Talk(host))
+        return made[-1]
+
+    yield begin
+    for each in made:
+        each.close()
+
+
+def test_a_command_is_run_and_answered(talk: Callable[[Host], Talk]) -> None:
+    host = Recorder(succeeds)
+    one = talk(host)
+    one.asks(argv=["topo", "--json"])
+    reply = one.hears()
+    assert (reply["exit_code"], reply["stdout"], reply["stderr"]) == (0, "out", "err")
+    one.ends()
+    assert host.ran == [["topo", "--json"]]
+
+
+def test_a_document_is_a_file_that_leaves_nothing(talk: Callable[[Host], Talk]) -> None:
+    seen = []
+
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        seen.append((words[1], open(words[1]).read()))  # noqa: SIM115 - a memory file
+        return Finished(2, "", f"atoll: {words[1]}: is no plan")
+
+    one = talk(Recorder(play))
+    one.asks(argv=["up", FILE], document="{plan}")
+    assert one.hears()["stderr"] == "atoll: its plan: is no plan"
+    one.ends()
+    ((path, text),) = seen
+    assert text == "{plan}"
+    assert os.sep in path
+    assert not os.path.exists(path)
+
+
+def test_a_start_that_is_confirmed_stays(talk: Callable[[Host], Talk]) -> None:
+    host = Recorder(succeeds)
+    one = talk(host)
+    one.asks(argv=["up", "x"], confirm="x-1")
+    assert one.hears()["exit_code"] == 0
+    one.says('{"keep": true}')
+    assert one.hears() == {"kept": True}
+    one.ends()
+    assert host.ran == [["up", "x"]]
+
+
+@pytest.mark.parametrize("moment", ["meanwhile", "after"])
+def test_a_start_that_nobody_confirms_is_undone(talk: Callable[[Host], Talk], moment: str) -> None:
+    gone = threading.Event()
+
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        if words[0] == "up" and moment == "meanwhile":
+            one.hangs_up()
+            while True:
+                tick()  # raises, and the host ends the command
+        return Finished(0, "", "")
+
+    host = Recorder(play)
+    one = talk(host)
+    one.asks(argv=["up", "x"], confirm="x-1")
+    if moment == "after":
+        one.hears()
+        one.hangs_up()
+    one.ends()
+    assert not gone.is_set()
+    assert one.fault is None
+    assert [list(words) for words in host.ran] == [["up", "x"], ["down", "x-1"]]
+
+
+def test_a_start_that_failed_is_undone_before_the_answer(talk: Callable[[Host], Talk]) -> None:
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        return Finished(5 if words[0] == "up" else 0, "", "")
+
+    host = Recorder(play)
+    one = talk(host)
+    one.asks(argv=["up", "x"], confirm="x-1")
+    assert one.hears()["exit_code"] == 5
+    assert [words[0] for words in host.ran] == ["up", "down"]
+    one.ends()
+
+
+def test_silence_ends_the_command(
+    talk: Callable[[Host], Talk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "SILENCE_S", 0.2)
+
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        while True:
+            tick()
+
+    one = talk(Recorder(play))
+    one.asks(argv=["measure"])
+    one.ends()
+    assert one.fault is None
+
+
+def test_both_ends_keep_talking_while_a_command_runs(
+    talk: Callable[[Host], Talk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "SILENCE_S", 5.0)
+    monkeypatch.setattr(remote, "BEAT_S", 0.01)
+    heard = threading.Event()
+
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        while not heard.is_set():
+            tick()
+        return Finished(0, "", "")
+
+    one = talk(Recorder(play))
+    one.asks(argv=["measure"])
+    assert one._lines.readline() == "\n"
+    one.says("")
+    heard.set()
+    assert one.hears()["exit_code"] == 0
+
+
+def test_a_command_that_takes_too_long_is_an_answer(talk: Callable[[Host], Talk]) -> None:
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        raise TimeoutError
+
+    one = talk(Recorder(play))
+    one.asks(argv=["ps"], limit_s=3.0)
+    reply = one.hears()
+    assert reply["exit_code"] == 5
+    assert "3.0 s" in reply["stderr"]
+
+
+def test_results_come_back_also_of_a_run_that_failed(talk: Callable[[Host], Talk]) -> None:
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        assert words[-2] == "-o"
+        with open(words[-1], "w") as file:
+            file.write("line\n")
+        return Finished(5, "", "atoll: q1 failed")
+
+    one = talk(Recorder(play))
+    one.asks(argv=["bench", "x"], results="fleet-1")
+    reply = one.hears()
+    assert (reply["exit_code"], reply["results"]) == (5, "line\n")
+    assert reply["results_path"].endswith("/results/fleet-1.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("folder", "lingers", "kept"),
+    [("/run/user/7", False, False), ("/run/user/7", True, True), ("/srv/run", False, True)],
+)
+def test_sockets_do_not_lie_where_systemd_removes_them(
+    talk: Callable[[Host], Talk], monkeypatch: pytest.MonkeyPatch, folder: str, lingers: bool,
+    kept: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+    monkeypatch.setenv("USER", "ann")
+    host = Recorder(succeeds)
+    monkeypatch.setattr(
+        host, "exists", lambda path: lingers and path == "/var/lib/systemd/linger/ann"
+    )
+    one = talk(host)
+    one.asks(argv=["ps"])
+    one.hears()
+    assert ("XDG_RUNTIME_DIR" in host.env) == kept
+
+
+def test_somebody_else_at_the_other_end(talk: Callable[[Host], Talk]) -> None:
+    one = talk(Recorder(succeeds))
+    one.hears()
+    one.says("GET / HTTP/1.0")
+    one.ends()
+    with fails(UsageError, version=__version__):
+        assert one.fault is not None
+        raise one.fault
+
+
+@given(st.text())
+def test_whatever_is_no_request_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        remote._parsed(Request, f"{text} no JSON")
+
+
+def test_a_line_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "LARGEST_LINE", 10)
+    source, to = os.pipe()
+    os.write(to, b"x" * 11)
+    with pytest.raises(ControllerGone):
+        Controller(source, 1).hear()
+    os.close(source)
+    os.close(to)
