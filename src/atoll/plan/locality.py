@@ -25,11 +25,10 @@ def about_locality(
     """Empty without a peak, without known L3s, or if instances have no CPUs of their own."""
     if not demand.peak_bytes or not machine.l3 or any(slot.cpus is None for slot in slots):
         return []
-    used = {cpu for slot in slots for cpu in slot.cpus or ()}
     total = sum(slot.threads for slot in slots)
     slot = max(slots, key=lambda one: need_bytes(one.threads, total, demand, traits))
     need = need_bytes(slot.threads, total, demand, traits)
-    own = _share_bytes(machine, slot, used)
+    own = l3_share_bytes(machine, slot, slots)
     spread = _node_share_bytes(machine, slot, slots)
     part = f"Slot {slot.index}'s part of the peak ({demand.source}) is {gib(need)}; "
     if need <= own:
@@ -60,9 +59,11 @@ def about_locality(
     ]
 
 
-def _share_bytes(machine: Machine, slot: Slot, used: set[int]) -> int:
-    """The slot's part of the L3s that it uses, divided by the CPUs in use on each."""
-    mine = set(slot.cpus or ())
+def l3_share_bytes(machine: Machine, slot: Slot, slots: Sequence[Slot]) -> int:
+    """The slot's part of the L3s that it uses, divided by the CPUs in use on each. A slot without
+    a mask has all that the machine allows."""
+    used = {cpu for one in slots for cpu in one.cpus or machine.allowed.pus}
+    mine = set(slot.cpus or machine.allowed.pus)
     return sum(
         l3.size_bytes * len(mine.intersection(l3.pus)) // max(1, len(used.intersection(l3.pus)))
         for l3 in machine.l3

@@ -32,8 +32,7 @@ def parse(
 ) -> R:
     """Parses `text` (JSON) as a `kind`. `where` names the file in the error.
 
-    `kind` has the fields `format` and `version`, with defaults. A file of another format or version
-    is rejected before its fields are examined. Raises `error` with a message of one line.
+    Raises `error` with a message of one line.
     """
     import json
 
@@ -43,6 +42,15 @@ def parse(
         raise error(
             f"{where}: not JSON ({fault}); create it again with the command that made it"
         ) from None
+    return validated(kind, raw, where=where, error=error)
+
+
+def validated(kind: type[R], raw: Any, *, where: str, error: type[AtollError] = UsageError) -> R:
+    """`raw`, a parsed document, as a `kind`.
+
+    `kind` has the fields `format` and `version`, with defaults. A file of another format or version
+    is rejected before its fields are examined. Raises `error` with a message of one line.
+    """
     want_format, want_version = _default(kind, "format"), _default(kind, "version")
     if not isinstance(raw, dict) or raw.get("format") != want_format:
         actual = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
