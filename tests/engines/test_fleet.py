@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
 
 import pytest
 
+from atoll.bench.results import read_results
 from atoll.schema.base import parse
 from atoll.schema.fleet_answers import FleetAnswers
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
+from atoll.schema.profile import Profile
 from tests.parts.deployment import until
 from tests.parts.fleet import Fleet, fleet
 
@@ -24,29 +29,24 @@ def hosts() -> Iterator[Fleet]:
 
 
 def test_a_fleet_is_planned_started_verified_and_ended(hosts: Fleet) -> None:
-    code, out, err = hosts.run("discover", "INVENTORY", "-o", "kept", "--json")
+    code, out, err = hosts.run(
+        "plan", "INVENTORY", "duckdb", "--policy", "wim", "-o", "kept", "--json"
+    )
     assert code == 0, err
     answers = parse(FleetAnswers, out, where="stdout")
     kept = hosts.folder / "kept"
-    assert parse(FleetAnswers, (kept / "discover.json").read_text(), where="file") == answers
+    assert parse(FleetAnswers, (kept / "plan.json").read_text(), where="file") == answers
     for answer in answers.hosts:
-        text = (kept / answer.host / "machine.json").read_text()
-        assert answer.facts["cores"] == len(parse(Machine, text, where="file").cores)
+        text = (kept / answer.host / "plan.json").read_text()
+        assert parse(Plan, text, where="file").engine == "duckdb"
         assert answer.clock is not None  # one machine has one clock
         assert abs(answer.clock.offset_s) <= answer.clock.error_s
-    hosts.answers("plan", "INVENTORY", "duckdb", "--policy", "wim", "-o", "kept")
-    assert parse(Plan, (kept / "b/plan.json").read_text(), where="file").engine == "duckdb"
 
     up = hosts.answers("up", "INVENTORY", "kept/", "--name", "nightly")
-    assert {name: one["facts"]["state"] for name, one in up.items()} == dict.fromkeys(
-        "abc", "ready"
-    )
+    assert [one["facts"]["state"] for one in up.values()] == ["ready"] * 3
     for machine in hosts.machines.values():
         (deployment,) = machine.deployments()
         assert deployment.startswith("nightly-")
-        assert machine.processes()
-    code, _, err = hosts.run("up", "INVENTORY", "duckdb", "--name", "nightly")
-    assert code == 2 and "atoll fleet down nightly" in err
     verified = hosts.answers("verify")
     assert all(one["facts"]["threads"] > 0 for one in verified.values())
     assert {one["facts"]["drifted"] for one in verified.values()} == {0}
@@ -60,36 +60,17 @@ def test_a_fleet_is_planned_started_verified_and_ended(hosts: Fleet) -> None:
     assert "failed" in status["b"]["error"]
 
     hosts.answers("down", "nightly")
-    hosts.until_nothing_runs()
-    assert hosts.run("down")[0] == 2
+    hosts.nothing_is_left()
 
 
-@pytest.mark.parametrize("after", ["wrote", "started"])
-def test_down_ends_what_a_killed_controller_has_begun(hosts: Fleet, after: str) -> None:
-    controller = hosts.start("up", "INVENTORY", "duckdb", "--name", after)
-    if after == "wrote":
-        until(lambda: hosts.state(after).exists(), lambda: "no record")
-    else:
-        until(hosts.any_deployment, lambda: "nothing starts")
+def test_down_ends_what_a_killed_controller_has_begun(hosts: Fleet) -> None:
+    controller = hosts.start("up", "INVENTORY", "duckdb", "--name", "k9")
+    until(hosts.any_deployment, lambda: "nothing starts")
     controller.kill()  # `ip netns exec` runs the command in its own place
     controller.wait()
-    assert json.loads(hosts.state(after).read_text())["hosts"]
-    hosts.answers("down", after)
-    hosts.until_nothing_runs()
-    assert not hosts.state(after).exists()
-    assert not hosts.any_deployment()
-
-
-def test_a_host_that_fails_to_start_takes_the_others_down(hosts: Fleet) -> None:
-    """The disk of one is full."""
-    with hosts.machines["c"].full_disk():
-        answers = hosts.answers("up", "INVENTORY", "duckdb", code=1)
-        assert [name for name, one in answers.items() if one["exit_code"]] == ["c"]
-        assert answers["c"]["exit_code"] == 6
-        assert "No space left" in answers["c"]["error"]
-        hosts.until_nothing_runs()
-    assert not hosts.state("duckdb").exists()
-    assert not hosts.any_deployment()
+    assert json.loads(hosts.state("k9").read_text())["hosts"]
+    hosts.answers("down", "k9")
+    hosts.nothing_is_left()
 
 
 def test_hosts_that_cannot_be_used_say_why(hosts: Fleet) -> None:
@@ -109,4 +90,85 @@ def test_hosts_that_cannot_be_used_say_why(hosts: Fleet) -> None:
     assert "10.77.0.3 >> " in answers["b"]["error"]
     assert "SHA256:" in answers["b"]["error"]
     assert "authorized_keys" in answers["c"]["error"]
-    hosts.answers("discover", "INVENTORY")
+
+
+@pytest.mark.long
+def test_a_host_with_a_full_disk_takes_the_others_down(hosts: Fleet) -> None:
+    with hosts.machines["c"].full_disk():
+        answers = hosts.answers("up", "INVENTORY", "duckdb", code=1)
+        assert [name for name, one in answers.items() if one["exit_code"]] == ["c"]
+        assert answers["c"]["exit_code"] == 6
+        assert "No space left" in answers["c"]["error"]
+    hosts.nothing_is_left()
+
+
+@pytest.mark.long
+def test_measuring_and_a_bench_bring_files_back(hosts: Fleet) -> None:
+    hosts.answers("discover", "INVENTORY", "-o", "kept")
+    hosts.answers("measure", "INVENTORY", "--only", "stream", "-o", "kept")
+    argv = ("--policies", "wim", "--queries", "6", "--blocks", "1", "--sf", "0.01", "-o", "kept")
+    bench = hosts.answers("bench", "INVENTORY", "duckdb", *argv)
+    for name, one in bench.items():
+        folder = hosts.folder / "kept" / name
+        assert parse(Machine, (folder / "machine.json").read_text(), where="file").cores
+        assert parse(Profile, (folder / "profile.json").read_text(), where="file").stream
+        assert read_results(folder / "results.jsonl").lines
+        assert (one["facts"]["blocks"], one["facts"]["differing"]) == (1, 0)
+    hosts.nothing_is_left()
+
+
+@pytest.mark.long
+def test_a_network_that_hangs_and_comes_back(hosts: Fleet) -> None:
+    hosts.answers("up", "INVENTORY", "duckdb")
+    a = hosts.machines["a"]
+    before = set(a.processes())
+    controller = hosts.start("bench", "INVENTORY", "duckdb", "--blocks", "1000", "-o", "kept")
+    until(lambda: len(a.processes()) > len(before) + 2, lambda: "no bench starts")
+    a.link("down")
+    try:
+        until(lambda: set(a.processes()) <= before, a.processes, patience_s=60)
+        status = hosts.answers("status", code=1)
+        assert [name for name, one in status.items() if one["exit_code"]] == ["a"]
+    finally:
+        a.link("up")
+        controller.send_signal(signal.SIGINT)
+        _, err = controller.communicate(timeout=60)
+    assert controller.returncode == 130, err
+    assert set(hosts.answers("status")) == set("abc")  # what was up stayed up
+    hosts.answers("down")
+    hosts.nothing_is_left()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12))
+def test_chaos(hosts: Fleet, seed: int) -> None:
+    """Anything is killed at any time of `up`, or a network hangs; then `down` ends all of it."""
+    random = Random(seed)
+    controller = hosts.start("up", "INVENTORY", "duckdb", "--name", f"chaos-{seed}")
+    broken: list[str] = []
+    for _ in range(random.choice([1, 1, 2, 3])):
+        time.sleep(random.uniform(0, 3))
+        name = random.choice("abc")
+        machine = hosts.machines[name]
+        act = random.choice(["controller", "sshd", "process", "process", "network"])
+        print(f"{act} {name}")
+        if act == "controller":
+            controller.kill()
+        elif act == "sshd":
+            machine.kill_all_sshd()
+        elif act == "process" and (found := machine.processes()):
+            with suppress(ProcessLookupError):
+                os.kill(random.choice(list(found)), signal.SIGKILL)
+        elif act == "network":
+            machine.link("down")
+            broken.append(name)
+    time.sleep(random.uniform(0, 25) if broken else 0)
+    for name in broken:
+        hosts.machines[name].link("up")
+    out, err = controller.communicate(timeout=180)
+    print(controller.returncode, out, err)
+    for machine in hosts.machines.values():
+        machine.revive_sshd()
+    if hosts.state(f"chaos-{seed}").exists():
+        hosts.answers("down", f"chaos-{seed}")
+    hosts.nothing_is_left()

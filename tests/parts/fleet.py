@@ -19,7 +19,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any
 
 import pytest
 
+from tests.parts.deployment import until
 from tests.parts.namespaces import need
 
 SSHD = "/usr/sbin/sshd"
@@ -86,6 +86,11 @@ class Machine:
             with contextlib.suppress(OSError):
                 if "sshd" in Path(f"/proc/{pid}/comm").read_text():
                     os.kill(pid, signal.SIGKILL)
+
+    def revive_sshd(self) -> None:
+        assert self.sshd is not None
+        if self.sshd.poll() is not None:
+            self.start_sshd()
 
     def link(self, state: str) -> None:
         _run("ip", "-n", self.namespace, "link", "set", "eth0", state)
@@ -168,14 +173,19 @@ class Fleet:
         assert returned == code, err
         return {answer["host"]: answer for answer in json.loads(out)["hosts"]}
 
-    def until_nothing_runs(self, patience_s: float = 40) -> None:
-        end_s = time.monotonic() + patience_s
-        while True:
-            left = {name: one.processes() for name, one in self.machines.items()}
-            if not any(left.values()):
-                return
-            assert time.monotonic() < end_s, left
-            time.sleep(0.1)
+    def nothing_is_left(self) -> None:
+        """Waits for hosts that have not noticed yet that nobody is there."""
+        machines = self.machines.values()
+        until(
+            lambda: not any(machine.processes() for machine in machines),
+            lambda: {machine.name: machine.processes() for machine in machines},
+            patience_s=60,
+        )
+        assert not self.any_deployment()
+        assert not list(self.state("x").parent.glob("*.json"))
+        for machine in machines:
+            assert not list((machine.folder / "run").glob("atoll/*"))
+        assert not _run("ip", "netns", "pids", self.namespace)
 
 
 def _keys(folder: Path) -> None:

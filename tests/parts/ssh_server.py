@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import asyncssh
+from pydantic import TypeAdapter
 
 from atoll import __version__
-from atoll.fleet.protocol import Hello, Keep, Kept, Reply, Request, Time
-from atoll.schema.base import Record
+from atoll.fleet.protocol import Hello, Keep, Kept, Message, Reply, Request, Time, line
 from atoll.schema.fleet import Reach
 
 Process = asyncssh.SSHServerProcess[bytes]
@@ -29,8 +29,8 @@ class Said:
         self.kept = 0
 
 
-def say(process: Process, message: Record) -> None:
-    process.stdout.write(message.model_dump_json().encode() + b"\n")
+def say(process: Process, message: Message) -> None:
+    process.stdout.write(line(message))
 
 
 async def heard(process: Process) -> bytes:
@@ -52,13 +52,13 @@ def answering(
     async def program(process: Process) -> None:
         said.commands.append(process.command)
         say(process, Hello(atoll=version))
-        request = Request.model_validate_json(await heard(process))
+        request = TypeAdapter(Request).validate_json(await heard(process))
         said.requests.append(request)
         say(process, Time(unix_s=time.time() + ahead_s))
         reply = left.pop(0) if left else answer(request)
         say(process, reply)
         if request.confirm and not reply.exit_code:
-            Keep.model_validate_json(await heard(process))
+            TypeAdapter(Keep).validate_json(await heard(process))
             said.kept += 1
             say(process, Kept())
         process.exit(0)

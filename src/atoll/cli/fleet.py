@@ -6,21 +6,21 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from atoll.cli.terminal import progress, show
 from atoll.errors import CheckFailed, UsageError
-from atoll.schema.fleet_answers import FleetAnswers, HostAnswer
 from atoll.schema.text import plural
 from atoll.store.files import write_atomic
 from atoll.store.paths import make_folder, new_results
 from atoll.supervise.interrupts import terminate_is_interrupt
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from atoll.schema.fleet_answers import HostAnswer
 
 _PASSES_ON = {"ignore_unknown_options": True}
 _inventory = click.argument("inventory", metavar="INVENTORY")
@@ -214,11 +214,11 @@ def bench(
 def remote() -> None:
     """The end on a host of what the other commands do; ssh starts it."""
     from atoll.fleet.remote import Controller, serve
-    from atoll.host.local import LocalHost
+    from atoll.host import processes
 
     if sys.stdin.isatty():
         raise UsageError("'atoll fleet remote' is for other machines' Atoll, not for people")
-    serve(Controller(0, 1), LocalHost())
+    serve(Controller(0, 1), processes.run)
 
 
 def _need_library() -> None:
@@ -264,6 +264,7 @@ def _answer(
     fleet: str | None = None,
 ) -> None:
     from atoll.report.terminal.fleet import fault_lines, fleet_table
+    from atoll.schema.fleet_answers import FleetAnswers
 
     document = FleetAnswers(
         command=what, fleet=fleet, asked_unix_s=time.time(), hosts=tuple(answers)

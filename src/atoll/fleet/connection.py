@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import asyncssh
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from atoll import __version__
 from atoll.errors import AtollError, CheckFailed, NotPermitted, UsageError
@@ -28,11 +28,12 @@ from atoll.fleet.protocol import (
     Hello,
     Keep,
     Kept,
+    Message,
     Reply,
     Request,
     Time,
+    line,
 )
-from atoll.schema.base import Record
 from atoll.schema.fleet import Reach
 from atoll.schema.fleet_answers import Clock
 from atoll.schema.text import first_line, printable
@@ -43,7 +44,7 @@ _CHUNK = 1 << 16
 _LAST_WORDS = 4096
 _PREPARE = "install it there, or give the program's path as 'atoll' in the inventory"
 
-R = TypeVar("R", bound=Record)
+M = TypeVar("M", bound=Message)
 
 
 class HostLost(CheckFailed):
@@ -152,18 +153,18 @@ class _Lines:
         self._process = process
         self._rest = b""
 
-    def say(self, message: Record) -> None:
-        self._process.stdin.write(message.model_dump_json().encode() + b"\n")
+    def say(self, message: Message) -> None:
+        self._process.stdin.write(line(message))
 
-    async def hear(self, kind: type[R]) -> R:
+    async def hear(self, kind: type[M]) -> M:
         """The next line that is not empty. Raises EOFError, TimeoutError, HostLost."""
-        while not (line := await self._line()):
+        while not (heard := await self._line()):
             pass
         try:
-            return kind.model_validate_json(line)
+            return TypeAdapter(kind).validate_json(heard)
         except ValidationError:
             raise HostLost(
-                f"it says {first_line(line[:400].decode(errors='replace'))!r}, which is not an "
+                f"it says {first_line(heard[:400].decode(errors='replace'))!r}, which is not an "
                 "answer of Atoll; see that the login shell there prints nothing"
             ) from None
 
@@ -177,8 +178,8 @@ class _Lines:
             size += len(data)
             if size > LARGEST_LINE:
                 raise HostLost(f"its answer is larger than {LARGEST_LINE >> 20} MiB; not read")
-        line, _, self._rest = b"".join(parts).partition(b"\n")
-        return line
+        whole, _, self._rest = b"".join(parts).partition(b"\n")
+        return whole
 
 
 @asynccontextmanager

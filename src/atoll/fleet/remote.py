@@ -7,14 +7,14 @@ keeper has taken over stays, if the controller has confirmed that it knows of it
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import ValidationError
+from typing import Protocol, TypeVar
 
 from atoll import __version__
 from atoll.errors import EngineFailed, UsageError
@@ -26,20 +26,35 @@ from atoll.fleet.protocol import (
     Hello,
     Keep,
     Kept,
+    Message,
     Reply,
     Request,
     Time,
+    line,
 )
-from atoll.host.api import Host
 from atoll.host.caller import environment
-from atoll.schema.base import Record, what_is_wrong
+from atoll.host.processes import Finished
 from atoll.store.paths import state_dir
 
-R = TypeVar("R", bound=Record)
+M = TypeVar("M", bound=Message)
 
 _UNDO_LIMIT_S = 120.0
 _TEMPORARY = "/run/user/"
 _LINGERING = "/var/lib/systemd/linger"
+
+
+class Run(Protocol):
+    """See `atoll.host.processes.run`."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        env: Mapping[str, str] | None = None,
+        tied: bool = False,
+        tick: Callable[[], None] | None = None,
+    ) -> Finished: ...
 
 
 class ControllerGone(Exception):
@@ -54,9 +69,9 @@ class Controller:
         self._rest = bytearray()
         self._heard_s = self._beat_s = time.monotonic()
 
-    def say(self, message: Record | None) -> None:
+    def say(self, message: Message | None) -> None:
         """None: an empty line. Raises ControllerGone."""
-        data = (message.model_dump_json() if message else "").encode() + b"\n"
+        data = line(message) if message else b"\n"
         try:
             while data:
                 data = data[os.write(self._sink, data) :]
@@ -67,13 +82,13 @@ class Controller:
     def hear(self) -> str:
         """The next line that is not empty. Raises ControllerGone."""
         while True:
-            line, found, rest = self._rest.partition(b"\n")
-            if not found:
+            heard, end, rest = self._rest.partition(b"\n")
+            if not end:
                 self.check(wait_s=SILENCE_S)
                 continue
             self._rest = rest
-            if line:
-                return line.decode(errors="replace")
+            if heard:
+                return heard.decode(errors="replace")
 
     def check(self, wait_s: float = 0.0) -> None:
         """Take in what has come, and say a word when it is time. Raises ControllerGone."""
@@ -90,7 +105,7 @@ class Controller:
             self.say(None)
 
 
-def serve(controller: Controller, host: Host) -> None:
+def serve(controller: Controller, run: Run) -> None:
     """Greet the controller, run its request, answer. Raises UsageError for another language."""
     pending = None  # a deployment that nobody has confirmed
     try:
@@ -98,9 +113,9 @@ def serve(controller: Controller, host: Host) -> None:
         request = _parsed(Request, controller.hear())
         controller.say(Time(unix_s=time.time()))
         pending = request.confirm
-        reply = _run(request, controller, host)
+        reply = _run(request, controller, run)
         if pending and reply.exit_code:
-            _undo(pending, host)
+            _undo(pending, run)
             pending = None
         controller.say(reply)
         if pending:
@@ -111,15 +126,15 @@ def serve(controller: Controller, host: Host) -> None:
         pass
     finally:
         if pending:
-            _undo(pending, host)
+            _undo(pending, run)
 
 
-def _undo(deployment: str, host: Host) -> None:
+def _undo(deployment: str, run: Run) -> None:
     """End what may run of the deployment. If none of it does, `atoll down` says so to nobody."""
-    host.run(_atoll(["down", deployment]), timeout_s=_UNDO_LIMIT_S, env=_environment(host))
+    run(_atoll(["down", deployment]), timeout_s=_UNDO_LIMIT_S, env=_environment())
 
 
-def _run(request: Request, controller: Controller, host: Host) -> Reply:
+def _run(request: Request, controller: Controller, run: Run) -> Reply:
     argv, results = list(request.argv), None
     # A memory file leaves nothing behind, however this process ends.
     with open(os.memfd_create("file"), "wb", buffering=0) as document:
@@ -131,10 +146,10 @@ def _run(request: Request, controller: Controller, host: Host) -> Reply:
             results = state_dir("results") / f"{request.results}.jsonl"
             argv += ["-o", str(results)]
         try:
-            done = host.run(
+            done = run(
                 _atoll(argv),
                 timeout_s=request.limit_s,
-                env=_environment(host),
+                env=_environment(),
                 tied=True,
                 tick=controller.check,
             )
@@ -149,7 +164,6 @@ def _run(request: Request, controller: Controller, host: Host) -> Reply:
         stdout=done.stdout,
         stderr=done.stderr.replace(path, "its plan"),
         results=_text(results),
-        results_path=str(results or ""),
     )
 
 
@@ -160,23 +174,21 @@ def _text(path: Path | None) -> str | None:
         return None  # the command has written none, and its own words say why
 
 
-def _atoll(argv: list[str] | tuple[str, ...]) -> list[str]:
+def _atoll(argv: Sequence[str]) -> list[str]:
     return [sys.executable, "-P", "-m", "atoll", *argv]
 
 
-def _environment(host: Host) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """This process's environment, without a folder that systemd removes when the session ends."""
     found = environment()
     folder = found.get("XDG_RUNTIME_DIR", "")
-    if folder.startswith(_TEMPORARY) and not host.exists(f"{_LINGERING}/{found.get('USER', '')}"):
+    if folder.startswith(_TEMPORARY) and not Path(_LINGERING, found.get("USER", "")).exists():
         del found["XDG_RUNTIME_DIR"]
     return found
 
 
-def _parsed(kind: type[R], line: str) -> R:
+def _parsed(kind: type[M], text: str) -> M:
     try:
-        return kind.model_validate_json(line)
-    except ValidationError as fault:
-        raise UsageError(
-            f"not a controller of Atoll {__version__}: {what_is_wrong(fault)}"
-        ) from None
+        return kind(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        raise UsageError(f"{text[:40]!r}: not a controller of Atoll {__version__}") from None

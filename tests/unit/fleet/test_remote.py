@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +17,12 @@ from atoll import __version__
 from atoll.errors import UsageError
 from atoll.fleet import remote
 from atoll.fleet.protocol import FILE, Request
-from atoll.fleet.remote import Controller, ControllerGone, serve
-from atoll.host.api import Host
-from atoll.host.local import LocalHost
+from atoll.fleet.remote import Controller, ControllerGone, Run, serve
 from atoll.host.processes import Finished
 from tests.parts.faults import fails
 
 
-class Recorder(LocalHost):
+class Recorder:
     """Runs nothing but `play`, which gets the words after `atoll` and the tick."""
 
     def __init__(self, play: Callable[[Sequence[str], Callable[[], None]], Finished]) -> None:
@@ -31,7 +30,7 @@ class Recorder(LocalHost):
         self.env: Mapping[str, str] = {}
         self._play = play
 
-    def run(self, argv: Sequence[str], **more: Any) -> Finished:
+    def __call__(self, argv: Sequence[str], **more: Any) -> Finished:
         words = argv[argv.index("atoll") + 1 :]
         self.ran.append(words)
         self.env = more["env"]
@@ -46,17 +45,17 @@ def succeeds(words: Sequence[str], tick: Callable[[], None]) -> Finished:
 class Talk:
     """A controller's side of a conversation with `serve`."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, run: Run) -> None:
         inward, self._to = os.pipe()
         self._from, outward = os.pipe()
         self.fault: BaseException | None = None
         self._lines = os.fdopen(self._from)
-        self._thread = threading.Thread(target=self._serve, args=(inward, outward, host))
+        self._thread = threading.Thread(target=self._serve, args=(inward, outward, run))
         self._thread.start()
 
-    def _serve(self, inward: int, outward: int, host: Host) -> None:
+    def _serve(self, inward: int, outward: int, run: Run) -> None:
         try:
-            serve(Controller(inward, outward), host)
+            serve(Controller(inward, outward), run)
         except BaseException as fault:
             self.fault = fault
         os.close(inward)
@@ -74,7 +73,7 @@ class Talk:
 
     def asks(self, **request: Any) -> None:
         assert self.hears() == {"atoll": __version__}
-        self.says(Request(**request).model_dump_json())
+        self.says(json.dumps(request))
         assert self.hears()["unix_s"] > 0
 
     def hangs_up(self) -> None:
@@ -92,12 +91,15 @@ class Talk:
         self._lines.close()
 
 
+Begin = Callable[[Run], Talk]
+
+
 @pytest.fixture
-def talk() -> Iterator[Callable[[Host], Talk]]:
+def talk() -> Iterator[Begin]:
     made: list[Talk] = []
 
-    def begin(host: Host) -> Talk:
-        made.append(Talk(host))
+    def begin(run: Run) -> Talk:
+        made.append(Talk(run))
         return made[-1]
 
     yield begin
@@ -105,7 +107,7 @@ def talk() -> Iterator[Callable[[Host], Talk]]:
         each.close()
 
 
-def test_a_command_is_run_and_answered(talk: Callable[[Host], Talk]) -> None:
+def test_a_command_is_run_and_answered(talk: Begin) -> None:
     host = Recorder(succeeds)
     one = talk(host)
     one.asks(argv=["topo", "--json"])
@@ -115,7 +117,7 @@ def test_a_command_is_run_and_answered(talk: Callable[[Host], Talk]) -> None:
     assert host.ran == [["topo", "--json"]]
 
 
-def test_a_document_is_a_file_that_leaves_nothing(talk: Callable[[Host], Talk]) -> None:
+def test_a_document_is_a_file_that_leaves_nothing(talk: Begin) -> None:
     seen = []
 
     def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
@@ -132,7 +134,7 @@ def test_a_document_is_a_file_that_leaves_nothing(talk: Callable[[Host], Talk]) 
     assert not os.path.exists(path)
 
 
-def test_a_start_that_is_confirmed_stays(talk: Callable[[Host], Talk]) -> None:
+def test_a_start_that_is_confirmed_stays(talk: Begin) -> None:
     host = Recorder(succeeds)
     one = talk(host)
     one.asks(argv=["up", "x"], confirm="x-1")
@@ -144,7 +146,7 @@ def test_a_start_that_is_confirmed_stays(talk: Callable[[Host], Talk]) -> None:
 
 
 @pytest.mark.parametrize("moment", ["meanwhile", "after"])
-def test_a_start_that_nobody_confirms_is_undone(talk: Callable[[Host], Talk], moment: str) -> None:
+def test_a_start_that_nobody_confirms_is_undone(talk: Begin, moment: str) -> None:
     gone = threading.Event()
 
     def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
@@ -166,7 +168,7 @@ def test_a_start_that_nobody_confirms_is_undone(talk: Callable[[Host], Talk], mo
     assert [list(words) for words in host.ran] == [["up", "x"], ["down", "x-1"]]
 
 
-def test_a_start_that_failed_is_undone_before_the_answer(talk: Callable[[Host], Talk]) -> None:
+def test_a_start_that_failed_is_undone_before_the_answer(talk: Begin) -> None:
     def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
         return Finished(5 if words[0] == "up" else 0, "", "")
 
@@ -178,9 +180,7 @@ def test_a_start_that_failed_is_undone_before_the_answer(talk: Callable[[Host], 
     one.ends()
 
 
-def test_silence_ends_the_command(
-    talk: Callable[[Host], Talk], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silence_ends_the_command(talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "SILENCE_S", 0.2)
 
     def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
@@ -194,7 +194,7 @@ def test_silence_ends_the_command(
 
 
 def test_both_ends_keep_talking_while_a_command_runs(
-    talk: Callable[[Host], Talk], monkeypatch: pytest.MonkeyPatch
+    talk: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "SILENCE_S", 5.0)
     monkeypatch.setattr(remote, "BEAT_S", 0.01)
@@ -213,7 +213,7 @@ def test_both_ends_keep_talking_while_a_command_runs(
     assert one.hears()["exit_code"] == 0
 
 
-def test_a_command_that_takes_too_long_is_an_answer(talk: Callable[[Host], Talk]) -> None:
+def test_a_command_that_takes_too_long_is_an_answer(talk: Begin) -> None:
     def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
         raise TimeoutError
 
@@ -224,9 +224,10 @@ def test_a_command_that_takes_too_long_is_an_answer(talk: Callable[[Host], Talk]
     assert "3.0 s" in reply["stderr"]
 
 
-def test_results_come_back_also_of_a_run_that_failed(talk: Callable[[Host], Talk]) -> None:
+def test_results_come_back_also_of_a_run_that_failed(talk: Begin) -> None:
     def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
         assert words[-2] == "-o"
+        assert words[-1].endswith("/results/fleet-1.jsonl")
         with open(words[-1], "w") as file:
             file.write("line\n")
         return Finished(5, "", "atoll: q1 failed")
@@ -235,7 +236,6 @@ def test_results_come_back_also_of_a_run_that_failed(talk: Callable[[Host], Talk
     one.asks(argv=["bench", "x"], results="fleet-1")
     reply = one.hears()
     assert (reply["exit_code"], reply["results"]) == (5, "line\n")
-    assert reply["results_path"].endswith("/results/fleet-1.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -243,27 +243,27 @@ def test_results_come_back_also_of_a_run_that_failed(talk: Callable[[Host], Talk
     [("/run/user/7", False, False), ("/run/user/7", True, True), ("/srv/run", False, True)],
 )
 def test_sockets_do_not_lie_where_systemd_removes_them(
-    talk: Callable[[Host], Talk], monkeypatch: pytest.MonkeyPatch, folder: str, lingers: bool,
+    talk: Begin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, lingers: bool,
     kept: bool,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
     monkeypatch.setenv("USER", "ann")
+    monkeypatch.setattr(remote, "_LINGERING", str(tmp_path))
+    if lingers:
+        (tmp_path / "ann").touch()
     host = Recorder(succeeds)
-    monkeypatch.setattr(
-        host, "exists", lambda path: lingers and path == "/var/lib/systemd/linger/ann"
-    )
     one = talk(host)
     one.asks(argv=["ps"])
     one.hears()
     assert ("XDG_RUNTIME_DIR" in host.env) == kept
 
 
-def test_somebody_else_at_the_other_end(talk: Callable[[Host], Talk]) -> None:
+def test_somebody_else_at_the_other_end(talk: Begin) -> None:
     one = talk(Recorder(succeeds))
     one.hears()
     one.says("GET / HTTP/1.0")
     one.ends()
-    with fails(UsageError, version=__version__):
+    with fails(UsageError, text=repr("GET / HTTP/1.0"), version=__version__):
         assert one.fault is not None
         raise one.fault
 
