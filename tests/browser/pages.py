@@ -13,13 +13,17 @@ WIDE, NARROW = 1100, 420
 
 def show(browser: webdriver.Chrome, page: Path, scheme: str, width: int) -> None:
     """Open the page in a window of that width, as tall as the page."""
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    set_scheme(browser, scheme)
     resize(browser, width, 900)
     for log in ("browser", "performance"):
         get_log(browser, log)  # drop the entries of earlier pages
     browser.get(page.as_uri())
     resize(browser, width, browser.execute_script("return document.body.scrollHeight"))
+
+
+def set_scheme(browser: webdriver.Chrome, scheme: str) -> None:
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
 
 
 def get_log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:

@@ -39,6 +39,7 @@ COMMANDS = {
     "verify": "Check that threads and pages are where the plan put them.",
     "inspect": "Show where the threads and memory of any process are.",
     "top": "Watch where the threads and pages of all deployments are.",
+    "serve": "Serve that view to a browser, and metrics to Prometheus.",
     "restart": "Stop a deployment and start it again, as it was.",
     "down": "Stop a deployment.",
     "fleet": "Run these commands on several machines, over ssh.",

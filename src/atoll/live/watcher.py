@@ -30,6 +30,7 @@ from atoll.live.views import SlotTotals, slot_view
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.inspection import Finding
 from atoll.schema.live import DeploymentView, LiveView
+from atoll.schema.plan import Plan
 from atoll.schema.text import printable
 from atoll.supervise import records
 from atoll.supervise.stop import is_stale
@@ -110,6 +111,10 @@ class Watcher:
             deployments=views,
             notices=tuple(notices),
         )
+
+    def plans(self) -> dict[str, Plan]:
+        """Of the deployments that the last look found up, by name; for any thread."""
+        return {one.record.name: one.record.plan for one in list(self._watched.values())}
 
     # ---- Deployments and their processes ----------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ _COLUMNS = (
     ("MIGR/s", 7), ("GB/s", 6), ("MEMORY", 8), ("DRIFT", 6),
 )  # fmt: skip
 _PANEL_PART = 3  # a panel takes a third of the screen
+_LEAST_LINES = 5  # of a screen, without its panel
 
 
 class Key(NamedTuple):
@@ -82,9 +83,10 @@ def screen(
     On a screen too low for everything the picture is left out first."""
     keys = selectable(view)
     selected = chosen.selected if chosen.selected in keys else (keys[0] if keys else None)
+    owners = _owners(view)
     picture = cores_picture(
         machine,
-        lambda cell: _core(cell, view),
+        lambda cell: _core(cell, view.cpu_busy, owners),
         width=width,
         height=max(3, height // 3) if height else 48,
         ascii_only=ascii_only,
@@ -93,16 +95,18 @@ def screen(
     body, at = _body(view, selected if height else None)
     if height is None:
         return [_fitted(line, width) for line in [*head, *picture, [], *body]]
-    panel = _panel(view, chosen, selected, width)[: height // _PANEL_PART + 1]
+    panel = _panel(view, chosen, selected, width)
+    panel = panel[: max(0, min(height // _PANEL_PART + 1, height - _LEAST_LINES))]
     foot: list[Line] = [[Span(KEYS if not ascii_only else KEYS.replace("↑↓", "j/k"), Style.LABEL)]]
-    room = height - len(head) - len(panel) - len(foot)
+    room = max(1, height - len(head) - len(panel) - len(foot))
     if room - len(picture) < min(len(body), 4):
         picture = []
-    room -= len(picture)
+    room = max(1, room - len(picture))
     first = min(max(0, at - room + 1), max(0, len(body) - room)) if len(body) > room else 0
     shown = [body[0], *body[first + 1 :]][:room] if first else body[:room]
     shown += [[] for _ in range(room - len(shown))]
-    return [_fitted(line, width) for line in [*head, *picture, *shown, *panel, *foot]]
+    lines = [*head, *picture, *shown, *panel, *foot]
+    return [_fitted(line, width) for line in lines[-height:]]
 
 
 # ---- Parts ----------------------------------------------------------------------------------
@@ -178,7 +182,10 @@ def _row(slot: SlotView, *, marked: bool) -> Line:
         style = Style.DIM if (ages.get(name) or 0.0) > _OLD_S else Style.PLAIN
         style = Style.DRIFT if name == "DRIFT" and slot.drift else style
         style = Style.SELECTED if marked else style
-        spans.append(Span(" " * (at > 0) + _cell(name, cells[name], width), style))
+        cell = _cell(name, cells[name], width)
+        if marked and at == 0:  # also without colours
+            cell = f">{cell[1:]}"
+        spans.append(Span(" " * (at > 0) + cell, style))
     return spans
 
 
@@ -213,25 +220,31 @@ def _ages(slot: SlotView) -> str:
     )
 
 
-def _core(cell: CoreCell, view: LiveView) -> Span:
+def _owners(view: LiveView) -> dict[int, list[SlotView]]:
+    """The slots that have each CPU to themselves, as far as each deployment is concerned."""
+    owners: dict[int, list[SlotView]] = {}
+    for one in view.deployments:
+        for slot in one.slots:
+            if slot.slot is not None and slot.masked:
+                for cpu in parse_cpulist(slot.cpus):
+                    owners.setdefault(cpu, []).append(slot)
+    return owners
+
+
+def _core(
+    cell: CoreCell, cpu_busy: Mapping[int, float], owners: Mapping[int, list[SlotView]]
+) -> Span:
     """The number of the slot that has the core; brighter the busier it is, and red with drift."""
     if cell.allowed == "none":
         return Span("·", Style.DIM)
-    busy = sum(view.cpu_busy.get(pu, 0.0) for pu in cell.pus) / len(cell.pus)
+    busy = sum(cpu_busy.get(pu, 0.0) for pu in cell.pus) / len(cell.pus)
     style = Style.BUSY if busy >= _BUSY else Style.CORE if busy >= _IDLE else Style.DIM
-    owners = [
-        slot
-        for one in view.deployments
-        for slot in one.slots
-        if slot.slot is not None and slot.masked and set(cell.pus) & set(parse_cpulist(slot.cpus))
-    ]
-    if any(slot.outside for slot in owners):
+    slots = list({id(slot): slot for pu in cell.pus for slot in owners.get(pu, ())}.values())
+    if any(slot.outside for slot in slots):
         style = Style.DRIFT
-    if len(owners) > 1:
-        return Span("#", style)
-    number = owners[0].slot if owners else None
-    if number is None:
-        return Span("-", style)
+    if len(slots) != 1:
+        return Span("#" if slots else "-", style)
+    number = slots[0].slot or 0
     return Span(_NUMBERS[number] if number < len(_NUMBERS) else "+", style)
 
 

@@ -1,0 +1,73 @@
+"""A live server on loopback, in a thread of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from atoll.host.listening import listen
+from atoll.live.server import File, LiveServer
+from atoll.report.live_page import live_files
+from atoll.schema.live import LiveView
+
+TOKEN = "a-token-of-the-tests"
+
+
+@dataclass(frozen=True)
+class Served:
+    port: int
+    publish: Callable[[LiveView], None]
+    open_streams: Callable[[], int]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/#token={TOKEN}"
+
+
+@contextmanager
+def served(
+    pictures: bytes = b"{}", *, streams: int = 1000, stall_s: float = 30.0
+) -> Iterator[Served]:
+    loop = asyncio.new_event_loop()
+    listener = listen("127.0.0.1", 0)
+    ready = threading.Event()
+    made: list[LiveServer] = []
+
+    async def run() -> None:
+        server = LiveServer(
+            TOKEN,
+            frozenset({"127.0.0.1", "localhost"}),
+            {path: File(*file) for path, file in live_files().items()},
+            lambda: pictures,
+            streams=streams,
+            stall_s=stall_s,
+        )
+        made.append(server)
+        async with await asyncio.start_server(server.connected, sock=listener):
+            ready.set()
+            await ended.wait()
+            server.close()
+
+    def publish(view: LiveView) -> None:
+        async def publish_there() -> None:
+            made[0].publish(view)
+
+        asyncio.run_coroutine_threadsafe(publish_there(), loop).result(60)
+
+    ended = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
+    thread.start()
+    assert ready.wait(60)
+    try:
+        yield Served(
+            listener.getsockname()[1],
+            publish,
+            lambda: made[0].open_streams,
+        )
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()

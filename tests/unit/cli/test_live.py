@@ -1,0 +1,179 @@
+"""`atoll top` on a terminal and off it, and `atoll serve` as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import termios
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import ioctl
+from http.client import HTTPResponse
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from atoll.cli import run
+
+ATOLL = [sys.executable, "-m", "atoll"]
+PATIENCE_S = 120.0
+ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
+
+
+def test_off_a_terminal_one_look_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["top"]) == 0
+    said = capsys.readouterr().out
+    assert "nothing is up" in said and "\x1b" not in said
+    assert run(["top", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["deployments"] == []
+
+
+class Terminal:
+    """`atoll top` on a terminal of 80x24 of its own."""
+
+    def __init__(self) -> None:
+        self.ours, self._theirs = pty.openpty()
+        ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.before = termios.tcgetattr(self._theirs)
+        env = {**os.environ, "TERM": "xterm", "LINES": "24", "COLUMNS": "80"}
+        self.process = subprocess.Popen(
+            [*ATOLL, "top"],
+            stdin=self._theirs,
+            stdout=self._theirs,
+            stderr=self._theirs,
+            env=env,
+            start_new_session=True,
+        )
+        self.said = ""
+
+    def until(self, words: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while words not in self.said:
+            assert time.monotonic() < deadline, self.said
+            if select.select([self.ours], [], [], 0.1)[0]:
+                self.said += os.read(self.ours, 65536).decode(errors="replace")
+
+    def press(self, keys: str) -> None:
+        self.said = ""
+        os.write(self.ours, keys.encode())
+
+    def is_restored(self) -> bool:
+        self.until(LEAVE)
+        return termios.tcgetattr(self._theirs) == self.before
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    made = Terminal()
+    yield made
+    made.process.kill()
+    made.process.wait()
+
+
+def test_keys_work_and_q_restores_the_terminal(terminal: Terminal) -> None:
+    terminal.until("q quit")
+    assert ENTER in terminal.said
+    terminal.press("p")
+    terminal.until("paused")
+    terminal.press("\x1a")  # Ctrl-Z is no signal here
+    terminal.press("p")
+    terminal.until("atoll top")
+    terminal.press("q")
+    assert terminal.process.wait(PATIENCE_S) == 0
+    assert terminal.is_restored()
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 130), (signal.SIGHUP, 130), (None, 0)]
+)
+def test_signals_and_ctrl_c_restore_it(
+    terminal: Terminal, number: signal.Signals | None, status: int
+) -> None:
+    terminal.until("q quit")
+    if number is None:
+        terminal.press("\x03")
+    else:
+        terminal.process.send_signal(number)
+    assert terminal.process.wait(PATIENCE_S) == status
+    assert terminal.is_restored()
+
+
+# ---- serve
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A server with its token in a file there, and its address."""
+    process = subprocess.Popen(
+        [*ATOLL, "serve", "--port", "0", "--token-file", str(folder / "token")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "its token is in" in line, process.communicate()
+        yield line.split()[0], process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def get(url: str, token: str) -> HTTPResponse:
+    asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    answer = urllib.request.urlopen(asked, timeout=PATIENCE_S)
+    assert isinstance(answer, HTTPResponse)
+    return answer
+
+
+def test_it_serves_metrics_and_ends_at_sigterm(tmp_path: Path) -> None:
+    with serving(tmp_path) as (url, process):
+        token = (tmp_path / "token").read_text().strip()
+        assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+        command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        assert token.encode() not in command
+        stream = get(f"{url}events", token)
+        assert stream.readline().startswith(b"data: ")  # the first look is over
+        families = text_string_to_metric_families(get(f"{url}metrics", token).read().decode())
+        assert "atoll_drift_findings" in {family.name for family in families}
+        process.terminate()
+        out, err = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0
+        assert token not in out + err, "only a terminal gets the token"
+        stream.close()
+
+
+def test_it_refuses_a_token_that_others_can_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("x" * 40)
+    token.chmod(0o644)
+    assert run(["serve", "--port", "0", "--token-file", str(token)]) == 4
+    assert "chmod 600" in capsys.readouterr().err
+    token.chmod(0o600)
+    token.write_text("short")
+    assert run(["serve", "--port", "0", "--token-file", str(token)]) == 2
+    assert "has no token" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(tmp_path) as (url, _):
+        port = url.rstrip("/").rpartition(":")[2]
+        arguments = ["serve", "--port", port, "--token-file", str(tmp_path / "token")]
+        assert run(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "give another --port" in said

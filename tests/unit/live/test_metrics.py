@@ -1,0 +1,76 @@
+"""The metrics, read by Prometheus's own parser; and what the dashboard and the rules use."""
+
+from __future__ import annotations
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from atoll.live.metrics import FAMILIES, open_metrics
+from atoll.schema.live import LiveView
+from tests.parts.live import live_view
+
+
+def samples(view: LiveView) -> list[Sample]:
+    families = list(text_string_to_metric_families(open_metrics(view)))
+    assert [family.name for family in families] == [family.name for family in FAMILIES]
+    return [sample for family in families for sample in family.samples]
+
+
+def value(found: list[Sample], name: str, **labels: str) -> float:
+    (sample,) = [one for one in found if one.name == name and one.labels.items() >= labels.items()]
+    return sample.value
+
+
+def test_every_figure_is_there_with_its_labels() -> None:
+    found = samples(live_view(2, drift=3))
+    assert value(found, "atoll_deployment_ready", engine="toy", policy="wicp") == 1
+    assert value(found, "atoll_drift_findings", deployment="sea", code="thread-outside") == 3
+    first = {"deployment": "sea", "slot": "0"}
+    for name, wanted in {
+        "atoll_slot_drift_findings": 3,
+        "atoll_slot_threads": 10,
+        "atoll_slot_threads_outside": 3,
+        "atoll_slot_cpu_seconds_total": 100,
+        "atoll_slot_home_ratio": 0.97,
+        "atoll_slot_local_memory_ratio": 0.9,
+        "atoll_slot_migrations_total": 300,
+        "atoll_slot_memory_bytes": 2**31,
+        "atoll_slot_memory_bytes_per_second": 2e9,
+        "atoll_slot_local_memory_bytes_per_second": 1e9,
+    }.items():
+        assert value(found, name, **first) == wanted
+    assert value(found, "atoll_figures_age_seconds", figures="memory", **first) == 40
+    assert value(found, "atoll_watch_cpu_ratio") == 0.002
+    assert {one.name.removesuffix("_total") for one in found} == {one.name for one in FAMILIES}
+
+
+def test_what_is_not_known_has_no_sample() -> None:
+    view = live_view(1)
+    (one,) = view.deployments
+    slot = one.slots[0].model_copy(
+        update=dict.fromkeys(("local_share", "home_share", "migrations_per_s", "memory_age_s"))
+    )
+    one = one.model_copy(update={"slots": (slot,)})
+    names = {
+        sample.name
+        for sample in samples(view.model_copy(update={"deployments": (one,), "cost": None}))
+    }
+    assert not names & {
+        "atoll_slot_local_memory_ratio",
+        "atoll_slot_home_ratio",
+        "atoll_slot_migrations_total",
+        "atoll_watch_cpu_ratio",
+    }
+
+
+def test_names_cannot_end_a_label_or_a_line() -> None:
+    bad = 'x"} 1\nevil{a="\\n\\'
+    view = live_view(1)
+    one = view.deployments[0].model_copy(update={"name": bad, "engine": bad, "policy": bad})
+    found = samples(view.model_copy(update={"deployments": (one,)}))
+    assert value(found, "atoll_deployment_ready", deployment=bad.replace("\n", "\ufffd")) == 1
+
+
+def test_nothing_up_is_valid() -> None:
+    found = samples(live_view(1).model_copy(update={"deployments": ()}))
+    assert value(found, "atoll_watch_unreadable_records") == 0
