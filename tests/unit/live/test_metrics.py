@@ -18,7 +18,7 @@ def samples(view: LiveView) -> list[Sample]:
 
 def value(found: list[Sample], name: str, **labels: str) -> float:
     (sample,) = [one for one in found if one.name == name and one.labels.items() >= labels.items()]
-    return sample.value
+    return float(sample.value)
 
 
 def test_every_figure_is_there_with_its_labels() -> None:
