@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.host.api import Conversation, FileId, FilePages
+from atoll.host.network import Route
 from atoll.host.processes import Finished
 from atoll.schema.deployment import ProcessId
 
@@ -62,6 +63,7 @@ class FakeHost:
         self.cached: dict[str, FilePages] = {}
         self.jvm_answers: dict[tuple[int, str], str] = {}
         self.nics: dict[str, tuple[str, ...]] = {}  # interface -> addresses
+        self.routes: dict[tuple[str, str], Route] = {}  # by source and destination
         self.processes: dict[int, FakeProcess] = {}
         self.now_s = 0.0
         self.masks: dict[int, frozenset[int]] = {}  # tid -> CPUs; others have `affinity`
@@ -151,6 +153,9 @@ class FakeHost:
 
     def addresses(self) -> dict[str, tuple[str, ...]]:
         return self.nics
+
+    def route(self, source: str, destination: str) -> Route | None:
+        return self.routes.get((source, destination))
 
     def user_id(self) -> int:
         return self._user_id

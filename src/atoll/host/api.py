@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from atoll.host.network import Route
 from atoll.host.processes import Finished
 from atoll.schema.deployment import ProcessId
 
@@ -156,6 +157,10 @@ class Host(Protocol):
 
     def addresses(self) -> Mapping[str, tuple[str, ...]]:
         """The IPv4 addresses of each network interface that has any."""
+        ...
+
+    def route(self, source: str, destination: str) -> Route | None:
+        """How the kernel sends a packet from an address of this machine. None: not at all."""
         ...
 
     def user_id(self) -> int:

@@ -106,6 +106,7 @@ class LocalHost:
 
     variable = staticmethod(caller.variable)
     addresses = staticmethod(network.addresses)
+    route = staticmethod(network.route)
     user_id = staticmethod(caller.user_id)
     run = staticmethod(processes.run)
     spawn = staticmethod(processes.start)

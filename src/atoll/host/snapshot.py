@@ -91,6 +91,9 @@ class SnapshotHost:
     def addresses(self) -> dict[str, tuple[str, ...]]:
         return {}  # no file of /sys or /proc names an interface with its addresses
 
+    def route(self, source: str, destination: str) -> NoReturn:
+        self._refuse(f"say how it sends packets to {destination}")
+
     user_id = staticmethod(caller.user_id)
 
     def run(self, argv: Sequence[str], **_: object) -> NoReturn:

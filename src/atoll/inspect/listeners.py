@@ -15,6 +15,7 @@ from atoll.inspect.processes import GONE, process_table
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+_CONNECTED = "01"  # TCP_ESTABLISHED
 _LISTENS = "0A"  # TCP_LISTEN
 _ACCEPTS = 0x10000  # __SO_ACCEPTCON
 
@@ -47,6 +48,17 @@ def _listening(host: Host, port: int) -> Iterator[tuple[_Address, str]]:
             where, _, number = fields[1].rpartition(":")
             if fields[3] == _LISTENS and int(number, 16) == port:
                 yield _address(where), fields[9]
+
+
+def peers(host: Host, address: str, most: int = 64) -> list[str]:
+    """The IPv4 addresses that connections from this one lead to, sorted."""
+    found = {
+        str(_address(fields[2].rpartition(":")[0]))
+        for name in ("tcp", "tcp6")
+        for fields in _rows(host, name)
+        if fields[3] == _CONNECTED and str(_address(fields[1].rpartition(":")[0])) == address
+    }
+    return sorted(one for one in found if ":" not in one)[:most]
 
 
 def listening_ports(host: Host) -> frozenset[int]:

@@ -8,15 +8,16 @@ sent to.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from atoll.host.api import Host
-from atoll.inspect.listeners import bound_addresses
+from atoll.inspect.listeners import bound_addresses, peers
 from atoll.schema.deployment import NicCount, ProcessRecord
 from atoll.schema.inspection import Finding, NicLook, Severity
 from atoll.schema.plan import Plan
 
 _LO = "lo"
+_FIRST_TABLE = 7001  # of routes by source: no program is known to use it
 
 
 def count_bytes(host: Host, plan: Plan) -> tuple[NicCount, ...]:
@@ -92,3 +93,44 @@ def listener_findings(host: Host, process: ProcessRecord, pids: Sequence[int]) -
         )
         for address in sorted(found - {spec.ready_address})
     ]
+
+
+def route_findings(host: Host, plan: Plan) -> list[Finding]:
+    """Drift if packets from the address of a slot leave over another interface than that which has
+    the address, as with two NICs on one network: to a neighbour of the address, or to a peer that
+    it has a connection with."""
+    holders = _holders(host, plan)
+    local = {address for own in host.addresses().values() for address in own}
+    findings = []
+    for number, (address, nic) in enumerate(sorted(holders.items())):
+        for peer in (_neighbour(address, local), *peers(host, address)):
+            route = None if nic == _LO or peer in local else host.route(address, peer)
+            if route is None or route.interface == nic:
+                continue
+            slots = [slot.index for slot in plan.slots if slot.address == address]
+            table = _FIRST_TABLE + number
+            via = " via GATEWAY" if route.gateway else ""
+            findings.append(
+                Finding(
+                    code="leaves-elsewhere",
+                    severity=Severity.DRIFT,
+                    process=f"slots at {address}" if len(slots) != 1 else f"slot {slots[0]}",
+                    pid=0,
+                    expected=f"packets from {address} leave over {nic}",
+                    found=f"to {peer} they leave over {route.interface}",
+                    cause="the kernel chooses a route by the destination alone, and "
+                    f"{route.interface}'s comes first",
+                    remedy=f"ip route add {route.subnet}{via} dev {nic} table {table} && "
+                    f"ip rule add from {address} table {table}; to undo: ip rule del table "
+                    f"{table} && ip route flush table {table}",
+                )
+            )
+            break
+    return findings
+
+
+def _neighbour(address: str, local: Collection[str]) -> str:
+    """An address close by that is not of this machine."""
+    number = int(ipaddress.IPv4Address(address))
+    near = (str(ipaddress.IPv4Address(number ^ change)) for change in range(1, 256))
+    return next(each for each in near if each not in local)

@@ -8,7 +8,7 @@ included, and compared with the slot of the planned process that it comes from. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,7 +19,7 @@ from atoll.inspect.drift_threads import PASSING
 from atoll.inspect.expectation import planned
 from atoll.inspect.inspection import inspect_process
 from atoll.inspect.malloc import MallocFiles
-from atoll.inspect.nics import listener_findings, look_at_nics
+from atoll.inspect.nics import listener_findings, look_at_nics, route_findings
 from atoll.inspect.processes import attribute, process_table
 from atoll.inspect.resctrl import L3Monitor
 from atoll.inspect.spread import SpreadReader
@@ -39,7 +39,7 @@ class Verification(Record):
     processes: tuple[Inspection, ...]
     missing: tuple[Finding, ...]  # recorded processes that are gone
     placement: Placement = Placement.NONE
-    elsewhere: tuple[Finding, ...] = ()  # ports that are open at another address
+    elsewhere: tuple[Finding, ...] = ()  # ports at other addresses, packets over other NICs
     nics: tuple[NicLook, ...] = ()  # empty if everything listens on loopback
 
     @property
@@ -178,15 +178,15 @@ def look(host: Host, subject: Subject, *, deep: bool, interval_s: float) -> Veri
         placement=subject.plan.placement,
         processes=tuple(inspections),
         missing=subject.missing,
-        elsewhere=tuple(
-            finding
-            for process in (subject.processes if deep else ())
-            for finding in listener_findings(
-                host, process, [pid for pid, own in subject.origins.items() if own is process]
-            )
-        ),
+        elsewhere=(*_listening(host, subject), *route_findings(host, subject.plan)) if deep else (),
         nics=look_at_nics(host, subject.plan, subject.nics) if deep else (),
     )
+
+
+def _listening(host: Host, subject: Subject) -> Iterator[Finding]:
+    for process in subject.processes:
+        pids = [pid for pid, own in subject.origins.items() if own is process]
+        yield from listener_findings(host, process, pids)
 
 
 def document(found: Verification) -> dict[str, object]:

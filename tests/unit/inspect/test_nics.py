@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from atoll.host.local import LocalHost
-from atoll.inspect.nics import count_bytes, listener_findings, look_at_nics
+from atoll.host.network import Route
+from atoll.inspect.nics import count_bytes, listener_findings, look_at_nics, route_findings
 from atoll.schema.deployment import NicCount, ProcessRecord, ProcessSpec, Role
 from tests.parts.fake_host import FakeHost
+from tests.parts.namespaces import need
 from tests.parts.toy import toy_plan
 
 PLAN = toy_plan(2)
@@ -132,3 +137,53 @@ def test_this_machines_addresses() -> None:
     for address in (each for own in found.values() for each in own):
         with socket.socket() as probe:
             probe.bind((address, 0))  # each is really an address of this machine
+
+
+# ---- the way out ---------------------------------------------------------------------------------
+
+
+def routed(**routes: str) -> FakeHost:
+    """`routes`: destination, with '_' for '.' -> interface."""
+    made = host()
+    made.routes = {
+        ("10.0.0.5", to[1:].replace("_", ".")): Route(nic, "10.0.0.0/24", "")
+        for to, nic in routes.items()
+    }
+    return made
+
+
+def test_packets_over_another_nic_are_drift() -> None:
+    (found,) = route_findings(routed(_10_0_0_7="eth9"), ON_NETWORK)  # 10.0.0.4 is this machine's
+    assert found.code == "leaves-elsewhere"
+
+
+@pytest.mark.parametrize("routes", [{}, {"_10_0_0_7": "eth0"}])
+def test_packets_over_the_own_nic_are_fine(routes: dict[str, str]) -> None:
+    assert route_findings(routed(**routes), ON_NETWORK) == []
+    assert route_findings(routed(**routes), PLAN) == []
+
+
+def test_peers_of_connections_count_too() -> None:
+    made = routed(_10_0_0_7="eth0", _10_1_0_7="eth9")
+    row = listening("0500000A", 8081, 5, state="01")
+    made.files["/proc/net/tcp"] = HEAD + row.replace("00000000:0000", "0700010A:0050", 1)
+    (found,) = route_findings(made, ON_NETWORK)
+    assert found.found == "to 10.1.0.7 they leave over eth9"
+
+
+def test_two_nics_on_one_network() -> None:
+    """The bytes of the second address leave over the first NIC, until the remedy is run."""
+    need("unshare", "-n")
+    argv = ["unshare", "-n", sys.executable, "-m", "tests.parts.two_nics"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    before, with_remedy, undone = json.loads(done.stdout)
+    assert [found["code"] for found in before["findings"]] == ["leaves-elsewhere"]
+    assert before["took"] == {"10.0.0.10": "e0", "10.0.0.11": "e0"}
+    assert with_remedy == {"findings": [], "took": {"10.0.0.10": "e0", "10.0.0.11": "e1"}}
+    assert undone == before
+
+
+def test_a_route_that_this_machine_lacks() -> None:
+    assert LocalHost().route("127.0.0.1", "127.0.0.2") is not None
+    assert LocalHost().route("192.0.2.1", "192.0.2.2") is None  # not an address of ours
