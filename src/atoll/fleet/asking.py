@@ -14,7 +14,7 @@ from atoll.fleet.connection import Link, connected
 from atoll.fleet.protocol import Reply, Request
 from atoll.schema.fleet import Reach
 from atoll.schema.fleet_answers import Clock, HostAnswer
-from atoll.schema.text import first_line, first_of, one_line
+from atoll.schema.text import first_line, first_of, one_line, plural
 
 Tell = Callable[[str], None]
 Facts = dict[str, str | int | float | None]
@@ -80,7 +80,11 @@ def ask_all(
 
     def report() -> None:
         if waiting:
-            tell(f"{doing} on {first_of(waiting, _MOST_NAMED)}")
+            done = len(hosts) - len(waiting)
+            tell(
+                f"{doing}: {done} of {plural(len(hosts), 'host')} done; waiting for "
+                f"{first_of(waiting, _MOST_NAMED)}"
+            )
 
     async def one(host: Reach, room: asyncio.Semaphore) -> HostAnswer:
         async with room:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shlex
 import socket
 import time
@@ -273,7 +274,9 @@ def _quoted(said: str) -> str:
 def _reason(fault: Exception) -> str:
     if isinstance(fault, socket.gaierror):
         return "no machine has this address"
-    return first_line(str(getattr(fault, "strerror", None) or fault)) or type(fault).__name__
+    if isinstance(fault, OSError) and fault.errno:
+        return os.strerror(fault.errno)  # asyncio gives some of these words of its own
+    return first_line(str(fault)) if str(fault) else type(fault).__name__
 
 
 def _other_version(found: str) -> str:

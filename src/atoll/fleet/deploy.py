@@ -65,15 +65,38 @@ def up(
             await look_at(task, fleet.deployment)
 
         state.write(fleet)
-        is_up = False
         try:
             answers = ask_all(hosts, "starting", start, tell)
-            is_up = not any(answer.exit_code for answer in answers)
-        finally:
-            if not is_up:  # also after Ctrl-C
-                started = tuple(host for host in hosts if host.name in reached)
-                _end(fleet.model_copy(update={"hosts": started}), tell)
-        return answers
+        except BaseException as end:
+            left = _end(_reached(fleet, reached), tell)
+            if isinstance(end, KeyboardInterrupt) and any(one.exit_code for one in left):
+                names = ", ".join(one.host for one in left if one.exit_code)
+                raise KeyboardInterrupt(f"{names} cannot be reached; {_later(name)}") from None
+            raise
+        if not any(answer.exit_code for answer in answers):
+            return answers
+        ended = {one.host: one for one in _end(_reached(fleet, reached), tell)}
+        return tuple(_after_end(answer, ended.get(answer.host), name) for answer in answers)
+
+
+def _reached(fleet: Fleet, names: set[str]) -> Fleet:
+    """Only the hosts that were connected; on the others nothing can have been started."""
+    hosts = tuple(host for host in fleet.hosts if host.name in names)
+    return fleet.model_copy(update={"hosts": hosts})
+
+
+def _after_end(answer: HostAnswer, end: HostAnswer | None, name: str) -> HostAnswer:
+    """What `up` answers for a host of a fleet that another host, or this one, has failed."""
+    answer = answer.model_copy(update={"facts": {"state": "ended"} if end else {}})
+    if end is None or not end.exit_code:
+        return answer
+    why = answer.error or f"was started, and cannot be ended ({end.error})"
+    wrong = {"exit_code": end.exit_code, "error": f"{why}; {_later(name)}"}
+    return answer.model_copy(update={**wrong, "facts": {"state": "unknown"}})
+
+
+def _later(name: str) -> str:
+    return f"something may run there: when it is back, run 'atoll fleet down {name}'"
 
 
 def down(fleet: Fleet, tell: Tell, *, forget: bool) -> tuple[HostAnswer, ...]:

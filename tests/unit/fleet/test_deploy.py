@@ -100,6 +100,7 @@ def test_one_that_fails_takes_the_others_down(hosts: Callable[..., list[Reach]])
     first, second = deploy.up("x", hosts(a=a, b=b), "toy", (), quiet)
     assert (first.exit_code, second.exit_code) == (0, 5)
     assert (second.error, second.warnings) == ("toy: no room", ("small",))
+    assert first.facts == {"state": "ended"}
     assert not a.up
     assert state.names() == []
 
@@ -114,6 +115,16 @@ def test_a_host_that_was_never_reached_leaves_no_record(
     assert [one.exit_code for one in answers] == [0, 1]
     assert state.names() == []
     assert not a.up
+
+
+def test_a_host_that_cannot_be_ended_again(hosts: Callable[..., list[Reach]]) -> None:
+    a, b = Host(ps=ends(5, stderr="atoll: broken")), Host(up=ends(5, stderr="atoll: no room"))
+    first, second = deploy.up("x", hosts(a=a, b=b), "toy", (), quiet)
+    assert (first.exit_code, second.exit_code) == (5, 5)
+    assert first.facts == {"state": "unknown"}
+    assert "broken" in first.error and "atoll fleet down x" in first.error
+    assert second.error == "no room"
+    assert [host.name for host in state.find("x").hosts] == ["a"]
 
 
 def test_a_host_that_is_gone_stays_in_the_record(hosts: Callable[..., list[Reach]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.table import Table
+from rich.text import Text
 
 from atoll.report.terminal.deployment import duration
 from atoll.report.terminal.grid import grid
@@ -30,7 +31,8 @@ def fleet_table(answers: Sequence[HostAnswer]) -> Table:
     for answer in answers:
         clock = f"{answer.clock.offset_s:+.3f} s" if answer.clock else _NONE
         cells = [_cell(name, answer.facts.get(name)) for name in names]
-        table.add_row(answer.host, *cells, clock, "failed" if answer.exit_code else "ok")
+        words = (answer.host, *cells, clock, "failed" if answer.exit_code else "ok")
+        table.add_row(*map(Text, words))  # not str, whose brackets would be markup
     return table
 
 
