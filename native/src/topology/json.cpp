@@ -100,7 +100,10 @@ std::string to_json(const Machine& machine) {
                          {"values", machine.distances->values}};
   }
   json["nics"] = plain_list(machine.nics, [](const Nic& nic) {
-    return Json{{"name", nic.name}, {"node", maybe(nic.node)}, {"pci", nic.pci}};
+    return Json{{"name", nic.name},
+                {"node", maybe(nic.node)},
+                {"pci", nic.pci},
+                {"rate_mbit_s", maybe(nic.rate_mbit_s)}};
   });
   json["offline_cpus"] = machine.offline_cpus;
   const Allowed& allowed = machine.allowed;

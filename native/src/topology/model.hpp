@@ -74,6 +74,7 @@ struct Nic {
   std::string name;
   MaybeIndex node;
   std::string pci;
+  std::optional<int> rate_mbit_s;  // as negotiated; unknown for most virtual cards
 };
 
 struct Allowed {

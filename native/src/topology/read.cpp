@@ -174,7 +174,10 @@ void read_nics(hwloc_topology_t topology, Machine& machine) {
   for (const hwloc_obj_t object : objects(topology, HWLOC_OBJ_OS_DEVICE)) {
     if (object->attr->osdev.type != HWLOC_OBJ_OSDEV_NETWORK || object->name == nullptr) continue;
     const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, object);
-    Nic nic{.name = object->name, .node = std::nullopt, .pci = pci_address(object)};
+    Nic nic{.name = object->name,
+            .node = std::nullopt,
+            .pci = pci_address(object),
+            .rate_mbit_s = std::nullopt};
     if (near != nullptr) nic.node = local_node(machine.nodes, members(near->cpuset));
     machine.nics.push_back(std::move(nic));
   }

@@ -68,13 +68,21 @@ std::optional<std::uint64_t> mem_total_bytes(const fs::path& root) {
 }
 
 std::vector<Nic> network_interfaces(const fs::path& root) {
+  constexpr std::uint64_t most_mbit_s = 100'000'000;  // some old drivers say 2^32 - 1 for unknown
   std::vector<Nic> nics;
   std::error_code fault;
   for (const auto& entry : fs::directory_iterator(root / "sys/class/net", fault)) {
     // Virtual interfaces (lo, bridges) have no `device`.
     fs::path device = fs::canonical(entry.path() / "device", fault);
     if (fault) continue;
-    Nic nic{.name = entry.path().filename().string(), .node = std::nullopt, .pci = ""};
+    Nic nic{.name = entry.path().filename().string(),
+            .node = std::nullopt,
+            .pci = "",
+            .rate_mbit_s = std::nullopt};
+    // -1, or an error, while the link is down and where the driver knows no rate.
+    const auto line = read_line(entry.path() / "speed");
+    const auto rate = line ? to_number(*line) : std::nullopt;
+    if (rate && *rate > 0 && *rate <= most_mbit_s) nic.rate_mbit_s = static_cast<int>(*rate);
     // The node and the address belong to the device itself or, for virtio and the like, to
     // the PCI device above it.
     for (; device.has_relative_path(); device = device.parent_path()) {

@@ -73,10 +73,11 @@ TEST_F(FakeRoot, MemTotal) {
   EXPECT_EQ(mem_total_bytes(root), 24684084ULL * 1024);
 }
 
-TEST_F(FakeRoot, NicsTellNodeAndAddress) {
+TEST_F(FakeRoot, NicsTellNodeAddressAndRate) {
   const std::string device = "sys/devices/pci0000:a0/0000:a1:00.0";
   write(device + "/numa_node", "1\n");
   write(device + "/net/ens1/type", "1\n");
+  write(device + "/net/ens1/speed", "25000\n");
   fs::create_directory_symlink(root / device, root / (device + "/net/ens1/device"));
   write("sys/devices/virtual/net/lo/type", "772\n");
   fs::create_directories(root / "sys/class/net");
@@ -87,6 +88,11 @@ TEST_F(FakeRoot, NicsTellNodeAndAddress) {
   EXPECT_EQ(nics[0].name, "ens1");
   EXPECT_EQ(nics[0].node, 1);
   EXPECT_EQ(nics[0].pci, "0000:a1:00.0");
+  EXPECT_EQ(nics[0].rate_mbit_s, 25000);
+  for (const char* unknown : {"-1\n", "4294967295\n", "0\n", ""}) {
+    write(device + "/net/ens1/speed", unknown);
+    EXPECT_EQ(network_interfaces(root)[0].rate_mbit_s, std::nullopt) << unknown;
+  }
 }
 
 TEST(Pus, ListsThereAndBack) {

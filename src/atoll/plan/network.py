@@ -15,6 +15,7 @@ from atoll.errors import UsageError
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.machine import Machine
 from atoll.schema.plan import LOOPBACK, EngineTraits, Reason, Slot
+from atoll.schema.size import bit_rate
 
 ON_LOOPBACK = "loopback"
 EACH_NIC = "nic"
@@ -110,7 +111,30 @@ def about_network(listen: Listen, machine: Machine, slots: Sequence[Slot]) -> Re
         rule = "a NIC for each slot"
         if far := [slot.index for slot in slots if not _on(listen, machine, slot.nodes)]:
             text += f" Slots whose node has none ({format_cpulist(far)}) take turns on all NICs."
+    if rates := _rates(listen, machine):
+        text += f" {', '.join(f'{nic} has {bit_rate(rate)}' for nic, rate in rates.items())}."
     return Reason(rule=rule, text=text, source="the user")
+
+
+def about_rates(listen: Listen, machine: Machine, slots: Sequence[Slot]) -> list[str]:
+    """A warning if slots have NICs of different rates: a query waits for its slowest instance."""
+    rates = _rates(listen, machine)
+    used = {rates[slot.nic]: slot.nic for slot in slots if slot.nic in rates}
+    slow, fast = min(used, default=0), max(used, default=0)
+    if slow == fast:
+        return []
+    return [
+        f"{used[slow]} has {bit_rate(slow)} and {used[fast]} {bit_rate(fast)}, so instances on "
+        f"{used[slow]} wait for the network when those on {used[fast]} do not; the address of "
+        f"{used[fast]} as --listen gives it to all (numa-distributed-engines, figures 13 to 16: "
+        "two unequal NICs are at best as good as the fast one alone)"
+    ]
+
+
+def _rates(listen: Listen, machine: Machine) -> dict[str, int]:
+    """In Mbit/s, by NIC, as far as they are known."""
+    rates = {card.name: card.rate_mbit_s for card in machine.nics}
+    return {nic: rate for _, nic in listen if nic and (rate := rates.get(nic))}
 
 
 def about_exposure(listen: Listen) -> list[str]:

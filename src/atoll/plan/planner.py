@@ -28,7 +28,14 @@ from atoll.plan.fitting import fitting_heaps, most_with_room
 from atoll.plan.identity import machine_id
 from atoll.plan.locality import about_locality
 from atoll.plan.memory import place_memory
-from atoll.plan.network import Listen, about_exposure, about_network, deal, refuse_deaf
+from atoll.plan.network import (
+    Listen,
+    about_exposure,
+    about_network,
+    about_rates,
+    deal,
+    refuse_deaf,
+)
 from atoll.plan.policies import POLICIES, divide
 from atoll.plan.request import Choices, Request, make_request, sets_masks
 from atoll.plan.sizing import Heaps
@@ -164,6 +171,7 @@ def make_plan(
         warnings=(
             *warnings(request, slots, heaps, lambda: most_with_room(request, len(slots))),
             *about_exposure(listen),
+            *about_rates(listen, machine, slots),
         ),
         machine=machine.summary,
         machine_id=machine_id(machine),

@@ -126,6 +126,7 @@ class Nic(Plain):
     name: str
     node: int | None
     pci: str = ""
+    rate_mbit_s: int | None = None  # as negotiated; None: unknown, as for most virtual cards
 
 
 @record

@@ -24,6 +24,11 @@ def decimal_size(size_bytes: int) -> str:
     return f"{size_bytes / 1e9:.2f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
 
 
+def bit_rate(mbit_s: int) -> str:
+    """'10 Gbit/s', '2.5 Gbit/s', '100 Mbit/s'."""
+    return f"{mbit_s / 1000:g} Gbit/s" if mbit_s >= 1000 else f"{mbit_s} Mbit/s"
+
+
 def percent(share: float) -> str:
     """'3 %' of 0.03."""
     return f"{100 * share:.0f} %"

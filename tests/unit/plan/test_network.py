@@ -113,3 +113,20 @@ def test_a_hand_edited_address_is_checked(change: dict[str, str]) -> None:
     slots = (plan.slots[0].model_copy(update=change), *plan.slots[1:])
     with pytest.raises(UsageError):
         parse(Plan, plan.model_copy(update={"slots": slots}).model_dump_json(), where="p")
+
+
+def test_rates_are_in_the_reason_and_unequal_ones_in_a_warning() -> None:
+    fast, slow = Nic(name="eth0", node=0, rate_mbit_s=10000), Nic(name="eth1", node=1)
+    slow = slow.model_copy(update={"rate_mbit_s": 1000})
+    plan = planned("nic", fast, slow)
+    (reason,) = [reason.text for reason in plan.reasons if reason.rule == "a NIC for each slot"]
+    assert "eth0 has 10 Gbit/s, eth1 has 1 Gbit/s" in reason
+    assert any("eth1 has 1 Gbit/s and eth0 10 Gbit/s" in each for each in plan.warnings)
+
+
+def test_equal_unknown_and_unused_rates_need_no_warning() -> None:
+    cards = [Nic(name="eth0", node=0, rate_mbit_s=2500), Nic(name="eth1", node=1, rate_mbit_s=2500)]
+    unknown = [Nic(name="eth0", node=0), cards[1]]
+    for nics in (cards, unknown):
+        assert not any("bit/s" in each for each in planned("nic", *nics).warnings)
+    assert not any("bit/s" in each for each in planned("10.0.0.5", *unknown).warnings)

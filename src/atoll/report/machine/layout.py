@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Literal, NamedTuple
 
-from atoll.schema.machine import Chiplet, ChipletSource, Core, Machine, NumaNode, Package
-from atoll.schema.size import gib
+from atoll.schema.machine import Chiplet, ChipletSource, Core, Machine, Nic, NumaNode, Package
+from atoll.schema.size import bit_rate, gib
 from atoll.schema.text import plural
 
 _SOURCES = {
@@ -159,15 +159,20 @@ def _of(count: int, all_of_them: Sized, noun: str) -> str:
 def facts(machine: Machine, layout: MachineLayout, dot: str) -> list[tuple[str, str]]:
     """What the picture does not show, by name; no empty text."""
     memory = "; ".join(node_label(node, dot) for node in layout.memory_only)
-    nics = [
-        nic.name if nic.node is None else f"{nic.name} (node {nic.node})" for nic in machine.nics
-    ]
+    nics = [_nic_label(nic) for nic in machine.nics]
     named = (
         ("memory only", memory),
         ("distances", distances_label(machine)),
         ("network", ", ".join(nics)),
     )
     return [(name, text) for name, text in named if text]
+
+
+def _nic_label(nic: Nic) -> str:
+    """'eth0 (node 0, 10 Gbit/s)'."""
+    node = [] if nic.node is None else [f"node {nic.node}"]
+    known = [*node, *([bit_rate(nic.rate_mbit_s)] if nic.rate_mbit_s else [])]
+    return f"{nic.name} ({', '.join(known)})" if known else nic.name
 
 
 def node_label(node: NumaNode | None, dot: str, package: Package | None = None) -> str:

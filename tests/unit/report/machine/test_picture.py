@@ -25,7 +25,7 @@ SNC4 = build(
     smt=2,
     source=ChipletSource.SUB_NUMA,
     l3_bytes=0,
-    nics=(Nic(name="eth0", node=0), Nic(name="eth1", node=4)),
+    nics=(Nic(name="eth0", node=0, rate_mbit_s=25000), Nic(name="eth1", node=4)),
 )
 MACHINES = {
     "two cores": plain(2),
@@ -82,7 +82,7 @@ def test_shows_nodes_distances_cards_and_offline_cpus() -> None:
     text = picture(machine)
     assert "node 5 · 128 GiB" in text
     assert "10 within a node, 12 in a package, 32 across packages" in text
-    assert "eth0 (node 0), eth1 (node 4)" in text
+    assert "eth0 (node 0, 25 Gbit/s), eth1 (node 4)" in text
     assert "CPUs 300-301" in text
 
 
