@@ -139,9 +139,8 @@ class Link:
         command = shlex.join([self.reach.atoll, "--version"])
         process = await self._connection.create_process(command, encoding=None)
         try:
-            said = (await asyncio.wait_for(process.stdout.read(_LAST_WORDS), SILENCE_S)).decode(
-                errors="replace"
-            )
+            async with asyncio.timeout(SILENCE_S):
+                said = (await process.stdout.read(_LAST_WORDS)).decode(errors="replace")
         finally:
             process.close()
         return first_line(said).rpartition(" ")[2] if said.startswith("atoll, version") else ""
@@ -172,7 +171,9 @@ class _Lines:
     async def _line(self) -> bytes:
         parts, size = [self._rest], len(self._rest)
         while b"\n" not in parts[-1]:
-            data = await asyncio.wait_for(self._process.stdout.read(_CHUNK), SILENCE_S)
+            # Not wait_for, which in Python 3.11 may swallow the end of the command's own limit.
+            async with asyncio.timeout(SILENCE_S):
+                data = await self._process.stdout.read(_CHUNK)
             if not data:
                 raise EOFError
             parts.append(data)
