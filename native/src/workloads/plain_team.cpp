@@ -83,7 +83,7 @@ void PlainTeam::work_as(std::size_t own) {
     fault = std::current_exception();
   }
   const std::lock_guard lock(mutex_);
-  if (fault && !fault_) fault_ = fault;
+  if (fault && !fault_) fault_ = std::move(fault);  // so the caller alone ends it
   if (--busy_ == 0) end_.notify_one();
 }
 
