@@ -31,10 +31,11 @@ class Served:
 def served(
     pictures: bytes = b"{}", *, streams: int = 1000, stall_s: float = 30.0
 ) -> Iterator[Served]:
-    loop = asyncio.new_event_loop()
     listener = listen("127.0.0.1", 0)
     ready = threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
     made: list[LiveServer] = []
+    ended = asyncio.Event()
 
     async def run() -> None:
         server = LiveServer(
@@ -46,6 +47,7 @@ def served(
             stall_s=stall_s,
         )
         made.append(server)
+        loops.append(asyncio.get_running_loop())
         async with await asyncio.start_server(server.connected, sock=listener):
             ready.set()
             await ended.wait()
@@ -55,10 +57,9 @@ def served(
         async def publish_there() -> None:
             made[0].publish(view)
 
-        asyncio.run_coroutine_threadsafe(publish_there(), loop).result(60)
+        asyncio.run_coroutine_threadsafe(publish_there(), loops[0]).result(60)
 
-    ended = asyncio.Event()
-    thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
     assert ready.wait(60)
     try:
@@ -68,6 +69,5 @@ def served(
             lambda: made[0].open_streams,
         )
     finally:
-        loop.call_soon_threadsafe(ended.set)
+        loops[0].call_soon_threadsafe(ended.set)
         thread.join()
-        loop.close()
