@@ -45,7 +45,7 @@ _OWN_KINDS = frozenset(
     {MappingKind.HEAP, MappingKind.STACK, MappingKind.ANONYMOUS, MappingKind.HUGETLB}
 )
 _FAMILY_S_OWN = ("/dev/zero", "[anon_shmem")
-_DEPLOYMENTS_OWN = (*_FAMILY_S_OWN, "/memfd:", "/SYSV", "/dev/shm/")
+DEPLOYMENTS_OWN = (*_FAMILY_S_OWN, "/memfd:", "/SYSV", "/dev/shm/")
 
 
 def memory_findings(
@@ -260,7 +260,7 @@ def _is_own(mapping: MappingLook, context: RuleContext) -> bool:
     """Whether the process's policy governs the mapping's pages, that is, no process elsewhere
     touches it. Unnamed shared memory belongs to a process family; a deployment has one place."""
     if mapping.kind is MappingKind.SHARED:
-        names = _DEPLOYMENTS_OWN if context.expectation.planned else _FAMILY_S_OWN
+        names = DEPLOYMENTS_OWN if context.expectation.planned else _FAMILY_S_OWN
         return mapping.name.startswith(names)
     return mapping.kind in _OWN_KINDS
 

@@ -19,12 +19,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from atoll.host.api import Host
-from atoll.host.procfs import parse_stat
+from atoll.host.procfs import parse_ran
 from atoll.inspect.clues import NO_CLUES, Clues, NumaSystem, read_clues, weights
-from atoll.inspect.drift_memory import memory_findings, policy_findings
+from atoll.inspect.drift_memory import STRICT_BYTES, memory_findings, policy_findings
 from atoll.inspect.drift_threads import thread_findings
 from atoll.inspect.expectation import Expectation
-from atoll.inspect.memory import look_at_memory
+from atoll.inspect.memory import local_share, look_at_memory
+from atoll.inspect.page_totals import short_totals
 from atoll.inspect.policy import parse_policy, process_policy
 from atoll.inspect.rule_context import RuleContext
 from atoll.inspect.thread_look import migrations_in
@@ -57,11 +58,14 @@ class WatchedProcess:
     runs: dict[int, Run] = field(default_factory=dict)
     ran: bool = True  # since the last look at its runs
     seconds_by_cpu: Mapping[int, float] = field(default_factory=dict)  # between the last two
+    ran_s: float = 0.0  # their sum, and the part on the slot's own CPUs
+    home_s: float = 0.0
     migrations_per_s: float | None = None
     migrations: int = 0
     runs_at_s: float | None = None
 
-    memory: MemoryLook | None = None
+    bytes_by_node: Mapping[int, int] = field(default_factory=dict)
+    local_share: float | None = None
     memory_drift: tuple[Finding, ...] = ()
     memory_at_s: float | None = None
     unknown: dict[str, str] = field(default_factory=dict)  # look -> why it failed
@@ -125,8 +129,7 @@ def look_at_runs(host: Host, process: WatchedProcess, now_s: float) -> None:
     moved = 0
     for name in host.list_dir(folder):
         try:
-            data = host.read_bytes(f"{folder}/{name}/stat", size=_STAT_BYTES)
-            stat = parse_stat(data.decode(errors="replace"))
+            stat = parse_ran(host.read_bytes(f"{folder}/{name}/stat", size=_STAT_BYTES))
             was = process.runs.get(int(name))
             if was is not None and was.cpu_s > stat.cpu_s:
                 was = None  # another thread has the number now
@@ -143,7 +146,9 @@ def look_at_runs(host: Host, process: WatchedProcess, now_s: float) -> None:
         if migrations is not None and not first:
             moved += migrations - ((was.migrations or 0) if was else 0)
     if seconds:  # else what is known of the last time it ran stays
-        process.seconds_by_cpu = seconds
+        process.seconds_by_cpu, process.ran_s = seconds, sum(seconds.values())
+        home = process.expectation.cpus
+        process.home_s = sum(used_s for cpu, used_s in seconds.items() if cpu in home)
     if process.runs_at_s is not None and has_sched:
         process.migrations_per_s = moved / max(now_s - process.runs_at_s, 1e-3)
         process.migrations += moved
@@ -151,30 +156,38 @@ def look_at_runs(host: Host, process: WatchedProcess, now_s: float) -> None:
 
 
 def look_at_pages(host: Host, process: WatchedProcess, machine: NumaSystem, now_s: float) -> None:
-    """Its memory policy, and where its pages are."""
+    """Its memory policy, and where its pages are.
+
+    If numa_maps is short enough to be read and has nothing that could be drift, its totals are all
+    that is needed: building a record for each mapping takes ten times as long.
+    """
     pid, expectation = process.pid, process.expectation
     process.memory_at_s = now_s
     policy = process_policy(host, pid)
-    by_node = {
+    wanted = parse_policy(expectation.policy)
+    seconds = {
         node: sum(process.seconds_by_cpu.get(cpu, 0.0) for cpu in cpus)
         for node, cpus in machine.node_cpus.items()
     }
-    process.memory, unknown = look_at_memory(
-        host,
-        pid,
-        cpu_seconds_by_node=by_node,
-        own_nodes=[node for node, cpus in machine.node_cpus.items() if cpus & expectation.cpus],
-    )
-    if unknown and process.memory is None:
-        process.unknown["memory"] = unknown[0]
-    wanted = parse_policy(expectation.policy)
+    memory: MemoryLook | None = None
+    totals = None if wanted.interleaves else short_totals(host, pid, expectation.nodes)
+    if totals is not None and totals.own_outside <= STRICT_BYTES:
+        process.bytes_by_node = totals.bytes_by_node
+        process.local_share = local_share(totals.bytes_by_node, seconds)
+    else:
+        own = [node for node, cpus in machine.node_cpus.items() if cpus & expectation.cpus]
+        memory, unknown = look_at_memory(host, pid, cpu_seconds_by_node=seconds, own_nodes=own)
+        if memory is None:
+            process.unknown["memory"] = unknown[0]
+        process.bytes_by_node = memory.bytes_by_node if memory else {}
+        process.local_share = memory.local_share if memory else None
     shares = weights(host, wanted.nodes) if wanted.mode.startswith("weighted") else {}
 
     def found(clues: Clues) -> list[Finding]:
         context = RuleContext(pid, expectation, machine, clues)
         findings = policy_findings(policy, (), context)
-        if process.memory is not None:
-            findings += memory_findings(process.memory, policy, (), context, shares)
+        if memory is not None:
+            findings += memory_findings(memory, policy, (), context, shares)
         return findings
 
     process.memory_drift = _explained(host, process, machine, found, process.memory_drift)

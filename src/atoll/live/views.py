@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from atoll.live.process import WatchedProcess
-from atoll.schema.cpulist import format_cpulist
 from atoll.schema.live import SlotView
 
 
@@ -37,7 +36,7 @@ class SlotTotals:
 
 def slot_view(
     slot: int | None,
-    cpus: frozenset[int],
+    cpus: str,
     totals: SlotTotals,
     processes: Sequence[WatchedProcess],
     *,
@@ -47,15 +46,8 @@ def slot_view(
 ) -> SlotView:
     pages: Counter[int] = Counter()
     for process in processes:
-        if process.memory is not None:
-            pages.update(process.memory.bytes_by_node)
-    home_s = sum(
-        seconds
-        for process in processes
-        for cpu, seconds in process.seconds_by_cpu.items()
-        if cpu in process.expectation.cpus
-    )
-    ran_s = sum(sum(process.seconds_by_cpu.values()) for process in processes)
+        pages.update(process.bytes_by_node)
+    ran_s = sum(process.ran_s for process in processes)
     rates = [
         process.migrations_per_s if process.ran else 0.0
         for process in processes
@@ -63,14 +55,14 @@ def slot_view(
     ]
     return SlotView(
         slot=slot,
-        cpus=format_cpulist(cpus),
+        cpus=cpus,
         masked=masked,
         processes=len(processes),
         threads=sum(process.threads for process in processes),
         cpu=round(totals.used_s / elapsed_s, 3),
         cpu_seconds=round(totals.cpu_seconds, 3),
         outside=sum(process.outside for process in processes),
-        home_share=round(home_s / ran_s, 4) if ran_s else None,
+        home_share=round(sum(one.home_s for one in processes) / ran_s, 4) if ran_s else None,
         migrations_per_s=round(sum(rates), 2) if rates else None,
         migrations=totals.migrations + sum(process.migrations for process in processes),
         bytes_by_node=dict(sorted(pages.items())),
@@ -90,10 +82,9 @@ def _local(processes: Iterable[WatchedProcess]) -> float | None:
     """Weighted by resident bytes: an instance's heap counts, not a shell that started it."""
     whole = local = 0.0
     for process in processes:
-        memory = process.memory
-        if memory is not None and memory.local_share is not None:
-            whole += memory.resident_bytes
-            local += memory.local_share * memory.resident_bytes
+        if process.local_share is not None:
+            size = sum(process.bytes_by_node.values())
+            whole, local = whole + size, local + process.local_share * size
     return round(min(local / whole, 1.0), 4) if whole else None
 
 

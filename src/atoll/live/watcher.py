@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from atoll.errors import AtollError
 from atoll.host.api import FileId, Host
@@ -27,6 +28,7 @@ from atoll.live.budget import Budget
 from atoll.live.process import WatchedProcess, look_at_masks, look_at_pages, look_at_runs
 from atoll.live.process_list import ProcessList
 from atoll.live.views import SlotTotals, slot_view
+from atoll.schema.cpulist import format_cpulist
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.inspection import Finding
 from atoll.schema.live import DeploymentView, LiveView
@@ -49,12 +51,21 @@ class _Watched:
     processes: dict[int, WatchedProcess] = field(default_factory=dict)
     slots: dict[int | None, SlotTotals] = field(default_factory=dict)
 
-    def of(self, slot: int | None) -> list[WatchedProcess]:
-        return [one for one in self.processes.values() if one.expectation.slot == slot]
+    def by_slot(self) -> dict[int | None, list[WatchedProcess]]:
+        """Every slot that has or had processes."""
+        found: dict[int | None, list[WatchedProcess]] = {slot: [] for slot in self.slots}
+        for one in self.processes.values():
+            found[one.expectation.slot].append(one)
+        return found
 
     def forget(self, pid: int) -> None:
         process = self.processes.pop(pid)
         self.slots[process.expectation.slot].migrations += process.migrations
+
+
+@lru_cache(maxsize=1024)
+def _cpulist(cpus: tuple[int, ...]) -> str:
+    return format_cpulist(cpus)
 
 
 class Watcher:
@@ -73,12 +84,12 @@ class Watcher:
         self._files: dict[str, tuple[FileId, Deployment]] = {}
         self._watched: dict[str, _Watched] = {}  # by the deployment's id
         self._times: dict[str, CpuTimes] = {}
-        self._masks = Budget(0.001, 2.0, cpu_clock)
-        self._runs = Budget(0.001, 2.0, cpu_clock)
+        self._masks = Budget(0.0007, 2.0, cpu_clock)
+        self._runs = Budget(0.0009, 2.0, cpu_clock)
         self._pages = Budget(0.0005, 20.0, cpu_clock)
         # Without resctrl nothing is counted, and it is not mounted while programs run.
         self._counts_bytes = find_mount(host.read_text("/proc/self/mountinfo")) is not None
-        self._traffic = Budget(0.0003, 2.0, cpu_clock)
+        self._traffic = Budget(0.0002, 2.0, cpu_clock)
         self._first_s: float | None = None
         self._at_s = 0.0
         self._cost_s = 0.0  # of all looks but the first
@@ -92,15 +103,17 @@ class Watcher:
         self._follow(deployments)
         self._read_clocks()
         busy = self._cpu_busy()
-        base_s = self._cpu_clock() - began_s
+        closer_s = self._cpu_clock()
         self._look_closer(now_s, elapsed_s)
+        closer_s = self._cpu_clock() - closer_s
         views = tuple(self._view(one, now_s, elapsed_s or 1.0) for one in deployments)
         cost = None
         if self._first_s is None:
             self._first_s = now_s
         else:
-            self._cost_s += self._cpu_clock() - began_s
-            self.pause_s = max(self._interval_s, base_s / _SHARE)
+            took_s = self._cpu_clock() - began_s
+            self._cost_s += took_s
+            self.pause_s = max(self._interval_s, (took_s - closer_s) / _SHARE)
             cost = round(self._cost_s / (now_s - self._first_s), 5)
         self._at_s = now_s
         return LiveView(
@@ -212,12 +225,12 @@ class Watcher:
                 look_at_pages(host, one, machine, now_s)
         if self._counts_bytes:
             slots = (
-                (totals.traffic_at_s, (totals, watched.of(slot)))
+                (watched.slots[slot].traffic_at_s, (watched.slots[slot], own))
                 for watched in self._watched.values()
-                for slot, totals in watched.slots.items()
+                for slot, own in watched.by_slot().items()
             )
-            for totals, own in self._traffic.due(slots, now_s, elapsed_s):
-                counted = memory_traffic(host, [one.pid for one in own], own_groups=True)
+            for totals, processes in self._traffic.due(slots, now_s, elapsed_s):
+                counted = memory_traffic(host, [one.pid for one in processes], own_groups=True)
                 totals.note_traffic(counted, now_s)
 
     # ---- The view -----------------------------------------------------------------------------
@@ -239,14 +252,15 @@ class Watcher:
                 None: plan.coordinator.cpus if plan.coordinator else None,
                 **{slot.index: slot.cpus for slot in plan.slots},
             }
-            for number in sorted(watched.slots, key=lambda one: -1 if one is None else one):
+            by_slot = watched.by_slot()
+            for number in sorted(by_slot, key=lambda one: -1 if one is None else one):
                 cpus = places[number]
                 slots.append(
                     slot_view(
                         number,
-                        watched.everything if cpus is None else frozenset(cpus),
+                        _cpulist(tuple(watched.everything) if cpus is None else cpus),
                         watched.slots[number],
-                        watched.of(number),
+                        by_slot[number],
                         masked=cpus is not None,
                         now_s=now_s,
                         elapsed_s=elapsed_s,

@@ -92,9 +92,10 @@ def screen(
         ascii_only=ascii_only,
     )
     head = [_head(view, chosen)]
-    body, at = _body(view, selected if height else None)
+    body, at = _body(view, selected)
     if height is None:
-        return [_fitted(line, width) for line in [*head, *picture, [], *body]]
+        table = [_drawn(item, marked=False) for item in body]
+        return [_fitted(line, width) for line in [*head, *picture, [], *table]]
     panel = _panel(view, chosen, selected, width)
     panel = panel[: max(0, min(height // _PANEL_PART + 1, height - _LEAST_LINES))]
     foot: list[Line] = [[Span(KEYS if not ascii_only else KEYS.replace("↑↓", "j/k"), Style.LABEL)]]
@@ -103,7 +104,8 @@ def screen(
         picture = []
     room = max(1, room - len(picture))
     first = min(max(0, at - room + 1), max(0, len(body) - room)) if len(body) > room else 0
-    shown = [body[0], *body[first + 1 :]][:room] if first else body[:room]
+    rows = [0, *range(first + 1, len(body))][:room]
+    shown = [_drawn(body[row], marked=row == at) for row in rows]
     shown += [[] for _ in range(room - len(shown))]
     lines = [*head, *picture, *shown, *panel, *foot]
     return [_fitted(line, width) for line in lines[-height:]]
@@ -128,21 +130,26 @@ def _head(view: LiveView, chosen: Screen) -> Line:
     ]
 
 
-def _body(view: LiveView, selected: Key | None) -> tuple[list[Line], int]:
-    """The table, its header first, and the number of the selected line."""
+def _body(view: LiveView, selected: Key | None) -> tuple[list[Line | SlotView], int]:
+    """The table, its header first, and the number of the selected line. Slots are drawn only where
+    they are visible."""
     header = " ".join(_cell(name, name, size) for name, size in _COLUMNS)
-    lines: list[Line] = [[Span(header, Style.LABEL)]]
+    lines: list[Line | SlotView] = [[Span(header, Style.LABEL)]]
     at = 0
     for one in view.deployments:
         lines.append(_heading(one))
         for slot in one.slots:
-            if Key(one.name, slot.slot) == selected:
+            if selected == (one.name, slot.slot):
                 at = len(lines)
-            lines.append(_row(slot, marked=Key(one.name, slot.slot) == selected))
+            lines.append(slot)
     if not view.deployments:
         lines.append([Span("nothing is up; start something with 'atoll up'")])
     lines += [[Span(printable(notice), Style.DRIFT)] for notice in view.notices]
     return lines, at
+
+
+def _drawn(item: Line | SlotView, *, marked: bool) -> Line:
+    return _row(item, marked=marked) if isinstance(item, SlotView) else item
 
 
 def _heading(one: DeploymentView) -> Line:
