@@ -233,13 +233,14 @@ perf: setup peers  ## Compare Atoll's own code with its peers; prints a line for
 	$(BIN)/python -m perf
 
 .PHONY: perf-cachesim perf-duckdb perf-engines perf-exec perf-indexes perf-inspect \
-    perf-operators perf-plan perf-probe perf-runtime perf-suites perf-tuning perf-workloads
+    perf-live perf-operators perf-plan perf-probe perf-runtime perf-suites perf-tuning perf-workloads
 perf-cachesim: setup  ## The same for simulated caches in the guest (5 minutes)
 perf-duckdb: setup  ## The same for DuckDB on the task runtime beside plain DuckDB (14 minutes)
 perf-engines: setup  ## The same for what Atoll adds around the installed engines (an hour)
 perf-exec: setup  ## The same for atoll-exec beside numactl
 perf-indexes: setup peers  ## The same for the indexes of W4 beside theirs (crates: needs cargo)
 perf-inspect: setup  ## The same for atoll inspect of a large process (9 GiB of memory)
+perf-live: setup  ## The same for the cost of atoll serve and atoll top (6 minutes)
 perf-operators: setup  ## The same for the planner of operators
 perf-plan: setup  ## The same for topology and planning
 perf-probe: setup  ## The same for the kernels of atoll measure (needs cargo; 10 minutes)
@@ -247,7 +248,7 @@ perf-runtime: setup peers  ## The same for the task runtime beside its peers (ra
 perf-suites: setup  ## The same for the suites, a pass and a report (20 minutes)
 perf-tuning: setup perf-indexes  ## The same for the fast workloads beside DuckDB
 perf-workloads: setup  ## The same for graphs, GUPS, StreamCluster, SGD; PEERS=DIR has others' sources
-perf-cachesim perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-operators perf-plan \
+perf-cachesim perf-duckdb perf-engines perf-exec perf-indexes perf-inspect perf-live perf-operators perf-plan \
     perf-probe perf-runtime perf-suites perf-tuning perf-workloads:
 	$(BIN)/python -m perf $(@:perf-%=%)
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+
+import pytest
+import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from atoll.live.metrics import FAMILIES, open_metrics
 from atoll.schema.live import LiveView
 from tests.parts.live import live_view
+from tests.parts.paths import ROOT
 
 
 def samples(view: LiveView) -> list[Sample]:
@@ -74,3 +80,27 @@ def test_names_cannot_end_a_label_or_a_line() -> None:
 def test_nothing_up_is_valid() -> None:
     found = samples(live_view(1).model_copy(update={"deployments": ()}))
     assert value(found, "atoll_watch_unreadable_records") == 0
+
+
+@pytest.mark.parametrize("name", ["atoll-dashboard.json", "atoll-alerts.yml"])
+def test_dashboard_and_alerts_use_metrics_and_labels_that_exist(name: str) -> None:
+    text = (ROOT / "docs/live" / name).read_text()
+    found = samples(live_view(2, drift=3))
+    known = {sample.name for sample in found}
+    used = set(re.findall(r"\batoll_\w+", text))
+    assert used <= known, used - known
+    assert len(used) >= 6
+    labels = {label for sample in found for label in sample.labels} | {"instance"}
+    grouped = " ".join(re.findall(r"by \(([\w, ]+)\)", text))
+    assert {*re.findall(r"\w+", grouped), *re.findall(r"(\w+)=~", text)} <= labels
+
+
+def test_dashboard_and_alerts_are_what_their_programs_read() -> None:
+    board = json.loads((ROOT / "docs/live/atoll-dashboard.json").read_text())
+    queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert len(queries) > 10 and all("atoll_" in query for query in queries)
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    alerts = yaml.safe_load((ROOT / "docs/live/atoll-alerts.yml").read_text())
+    rules = [rule for group in alerts["groups"] for rule in group["rules"]]
+    assert {"AtollDrift", "AtollAgentSilent"} <= {rule["alert"] for rule in rules}
+    assert all({"expr", "for", "labels", "annotations"} <= rule.keys() for rule in rules)

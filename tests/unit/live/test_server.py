@@ -7,9 +7,11 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
+from atoll.host.listening import allow_files
 from tests.parts.live import live_view
 from tests.parts.live_server import TOKEN, Served, served
 
@@ -32,6 +34,11 @@ def ask(
     }
     connection.request(method, path, headers=given)
     return connection.getresponse()
+
+
+def stream_request() -> bytes:
+    lines = ("GET /events HTTP/1.1", "Host: localhost", f"Authorization: Bearer {TOKEN}")
+    return "\r\n".join([*lines, "", ""]).encode()
 
 
 def stream(server: Served) -> http.client.HTTPResponse:
@@ -150,14 +157,35 @@ def test_one_stream_more_than_allowed_gets_503_until_one_ends() -> None:
             server.publish(live_view(1))  # a closed one is noticed when it is sent something
 
 
+def test_1000_clients_all_get_each_view_and_the_next_is_refused() -> None:
+    assert allow_files(2300) >= 2300
+    with served() as server, ExitStack() as links:
+        server.publish(live_view(1))
+        streams = []
+        for _ in range(1000):
+            link = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
+            links.enter_context(link)
+            link.sendall(stream_request())
+            streams.append(links.enter_context(link.makefile("rb")))
+        for one in streams:
+            while not one.readline().startswith(b"data: "):
+                pass
+        refused = stream(server)
+        assert refused.status == 503 and b"1000 views are open" in refused.read()
+        server.publish(live_view(2))
+        for one in streams:
+            while not (line := one.readline()).startswith(b"data: "):
+                pass
+            assert line.count(b'"slot":') == 2
+
+
 def test_a_client_that_stalls_stops_nobody_and_is_dropped() -> None:
     large = live_view(2000)  # more than the kernel holds for a client
     with served(stall_s=1.0) as server:
         server.publish(large)
         with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as stalled:
             stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            lines = ("GET /events HTTP/1.1", "Host: localhost", f"Authorization: Bearer {TOKEN}")
-            stalled.sendall("\r\n".join([*lines, "", ""]).encode())
+            stalled.sendall(stream_request())
             reads = stream(server)
             for _ in range(20):
                 server.publish(large)  # returns, whatever the client does
