@@ -206,7 +206,7 @@ def bench(
 
     made = folder or str(new_results("fleet", ""))
     run = f"fleet-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-    work = looking.bench((engine,), options, run, Path(made))
+    work = looking.bench(engine, options, run, Path(made))
     _look("bench", inventory, work, made, as_json)
 
 

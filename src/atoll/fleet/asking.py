@@ -46,14 +46,13 @@ class Task:
     async def run(
         self,
         *argv: str,
-        document: str | None = None,
         results: str | None = None,
         limit_s: float | None = LIMIT_S,
         also: Collection[int] = (),
     ) -> Reply:
         """Run `atoll ARGV` there; the rest is as in `Request`. Raises Refused unless it ends with 0
         or a code of `also`."""
-        request = Request(argv=argv, document=document, results=results, limit_s=limit_s)
+        request = Request(argv=argv, results=results, limit_s=limit_s)
         return self.take(await self.link.ask(request), also)
 
     async def start(self, deployment: str, *argv: str, document: str | None) -> None:

@@ -73,10 +73,9 @@ class Link:
     """A host that is connected, and its clock once it was asked something."""
 
     def __init__(self, reach: Reach, connection: asyncssh.SSHClientConnection) -> None:
-        self.reach, self.clock = reach, None
+        self.reach = reach
+        self.clock: Clock | None = None
         self._connection = connection
-
-    clock: Clock | None
 
     async def ask(self, request: Request) -> Reply:
         """Run one command of Atoll there.
@@ -126,24 +125,15 @@ class Link:
         try:
             hello = await host.hear(Hello)
         except EOFError:
-            said = _quoted(await words)
-            version = await self._version()
-            if version:
-                raise UsageError(_other_version(version)) from None
-            raise UsageError(f"no Atoll at {self.reach.atoll!r} there{said}; {_PREPARE}") from None
+            raise UsageError(
+                f"no Atoll {__version__} at {self.reach.atoll!r} there{_quoted(await words)}; "
+                f"{_PREPARE}"
+            ) from None
         if hello.atoll != __version__:
-            raise UsageError(_other_version(hello.atoll))
-
-    async def _version(self) -> str:
-        """What `atoll --version` prints, of an Atoll that does not know `fleet`; else empty."""
-        command = shlex.join([self.reach.atoll, "--version"])
-        process = await self._connection.create_process(command, encoding=None)
-        try:
-            async with asyncio.timeout(SILENCE_S):
-                said = (await process.stdout.read(_LAST_WORDS)).decode(errors="replace")
-        finally:
-            process.close()
-        return first_line(said).rpartition(" ")[2] if said.startswith("atoll, version") else ""
+            raise UsageError(
+                f"has Atoll {printable(hello.atoll)[:40]}, and this is Atoll {__version__}; "
+                "install the same version on both"
+            )
 
 
 class _Lines:
@@ -278,13 +268,6 @@ def _reason(fault: Exception) -> str:
     if isinstance(fault, OSError) and fault.errno:
         return os.strerror(fault.errno)  # asyncio gives some of these words of its own
     return first_line(str(fault)) if str(fault) else type(fault).__name__
-
-
-def _other_version(found: str) -> str:
-    return (
-        f"has Atoll {printable(found)}, and this is Atoll {__version__}; install the same version "
-        "on both"
-    )
 
 
 def _unknown_key(reach: Reach, presented: str, reason: str) -> str:

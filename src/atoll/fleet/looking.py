@@ -77,11 +77,11 @@ def plan(engine: str, options: Sequence[str], folder: Path | None) -> Work:
     return work
 
 
-def bench(engines: Sequence[str], options: Sequence[str], run: str, folder: Path) -> Work:
+def bench(engine: str, options: Sequence[str], run: str, folder: Path) -> Work:
     from atoll.bench.results import parse_results  # not above: it loads numpy
 
     async def work(task: Task) -> None:
-        argv = ("bench", *engines, *options, "--json")
+        argv = ("bench", engine, *options, "--json")
         request_codes = range(1, 256)  # what was measured before a fault is kept
         reply = await task.run(*argv, results=run, limit_s=None, also=request_codes)
         if reply.results:

@@ -113,7 +113,9 @@ def shell(stdout: bytes = b"", stderr: bytes = b"", code: int = 0) -> Program:
 def test_a_host_without_atoll(tmp_path: Path) -> None:
     with (
         served(tmp_path, shell(stderr=b"sh: 1: atoll: not found\n", code=127)) as reach,
-        fails(UsageError, program=reach.atoll, words="sh: 1: atoll: not found"),
+        fails(
+            UsageError, program=reach.atoll, words="sh: 1: atoll: not found", version=__version__
+        ),
     ):
         ask(reach)
 
@@ -123,16 +125,6 @@ def test_a_host_with_another_version(tmp_path: Path) -> None:
         served(tmp_path, answering(Said(), ends(), version="9.8.7")) as reach,
         fails(UsageError, there="9.8.7", here=__version__),
     ):
-        ask(reach)
-
-
-def test_a_host_whose_atoll_knows_no_fleet(tmp_path: Path) -> None:
-    async def program(process: Process) -> None:
-        if process.command and process.command.endswith("--version"):
-            process.stdout.write(b"atoll, version 0.0.7\n")
-        process.exit(2)
-
-    with served(tmp_path, program) as reach, fails(UsageError, there="0.0.7", here=__version__):
         ask(reach)
 
 

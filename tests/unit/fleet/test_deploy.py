@@ -208,7 +208,7 @@ LOOKS = {
     "discover": looking.discover(None),
     "measure": looking.measure((), None),
     "plan": looking.plan("toy", (), None),
-    "bench": looking.bench(("toy",), (), "run", Path("/nowhere")),
+    "bench": looking.bench("toy", (), "run", Path("/nowhere")),
     "status": looking.status("x"),
     "verify": looking.verify("x"),
 }
