@@ -51,8 +51,10 @@ def fullscreen() -> Iterator[ReadKey]:
 
 
 def draw(lines: Sequence[str]) -> None:
-    sys.stdout.write("\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
-    sys.stdout.flush()
+    """Raises nothing if the terminal is gone; then the next key is 'quit'."""
+    with suppress(OSError):
+        sys.stdout.write("\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
+        sys.stdout.flush()
 
 
 def _read_key(timeout_s: float) -> str:
@@ -61,7 +63,10 @@ def _read_key(timeout_s: float) -> str:
         wait_s = min(timeout_s, _RESIZE_S)
         ready, _, _ = select.select([sys.stdin], [], [], wait_s)
         if ready:
-            data = os.read(sys.stdin.fileno(), 64).decode(errors="replace")
+            try:
+                data = os.read(sys.stdin.fileno(), 64).decode(errors="replace")
+            except OSError:
+                return "quit"
             # An arrow that is held comes several times at once; one step is enough.
             known = (key for code, key in _KEYS.items() if data.startswith(code))
             return next(known, data[:1]) if data else "quit"

@@ -65,6 +65,8 @@ def command(address: str, port: int, token_file: str | None) -> None:
     from atoll.store.paths import state_dir
     from atoll.store.tokens import token_in
 
+    if address in ("", "0.0.0.0", "::"):
+        raise UsageError(f"--listen {address!r}: name the address of one network interface")
     path = Path(token_file) if token_file else state_dir("serve") / "token"
     token, machine = token_in(path), machine_for()
     try:
@@ -76,7 +78,7 @@ def command(address: str, port: int, token_file: str | None) -> None:
     port = listener.getsockname()[1]
     shown = f"[{address}]" if ":" in address else address
     hosts = frozenset({shown.lower(), "localhost", "127.0.0.1", "[::1]"})
-    streams = min(STREAMS, allow_files(STREAMS + _OTHER_FILES) - _OTHER_FILES)
+    streams = max(1, min(STREAMS, allow_files(STREAMS + _OTHER_FILES) - _OTHER_FILES))
     watcher = Watcher(LocalHost())
     server = LiveServer(
         token,

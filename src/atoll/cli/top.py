@@ -60,6 +60,7 @@ def _watch(watcher: Watcher, machine: Machine, read_key: ReadKey) -> None:
 
     host, chosen = LocalHost(), Screen()
     ascii_only, colour = not can_draw(), has_colour()
+    draw(["atoll top: the first look reads all threads and pages"])
     view, next_s = watcher.look(), host.monotonic() + watcher.pause_s
     while True:
         size = shutil.get_terminal_size()

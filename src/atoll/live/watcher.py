@@ -280,7 +280,9 @@ class Watcher:
         )
 
     def _gone(self, record: Deployment) -> list[Finding]:
-        """The planned processes that have begun and do not run."""
+        """The planned processes that have begun and do not run, unless it is being stopped."""
+        if record.state not in (State.STARTING, State.READY):
+            return []
         return [
             missing_finding(process)
             for process in record.processes

@@ -24,6 +24,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from atoll.cli import run
+from tests.parts.faults import check_complaint
 
 ATOLL = [sys.executable, "-m", "atoll"]
 PATIENCE_S = 120.0
@@ -137,6 +138,20 @@ def get(url: str, token: str) -> HTTPResponse:
     return answer
 
 
+def test_the_terminal_gets_the_whole_url(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [*ATOLL, "serve", "--port", "0", "--token-file", str(tmp_path / "token")]
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL)
+    try:
+        said = ""
+        while "\n" not in said:
+            said += os.read(ours, 4096).decode()
+        assert said.strip().endswith(f"/#token={(tmp_path / 'token').read_text().strip()}")
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_it_serves_metrics_and_ends_at_sigterm(tmp_path: Path) -> None:
     with serving(tmp_path) as (url, process):
         token = (tmp_path / "token").read_text().strip()
@@ -161,19 +176,24 @@ def test_it_refuses_a_token_that_others_can_read(
     token.write_text("x" * 40)
     token.chmod(0o644)
     assert run(["serve", "--port", "0", "--token-file", str(token)]) == 4
-    assert "chmod 600" in capsys.readouterr().err
+    check_complaint(capsys.readouterr().err, path=token)
     token.chmod(0o600)
     token.write_text("short")
     assert run(["serve", "--port", "0", "--token-file", str(token)]) == 2
-    assert "has no token" in capsys.readouterr().err
+    check_complaint(capsys.readouterr().err, path=token)
+    assert run(["serve", "--port", "0", "--token-file", str(tmp_path)]) == 4
+    check_complaint(capsys.readouterr().err, path=tmp_path)
 
 
-def test_a_port_that_is_taken_is_one_line(
+def test_ports_and_addresses_that_cannot_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    token = ["--token-file", str(tmp_path / "token")]
     with serving(tmp_path) as (url, _):
         port = url.rstrip("/").rpartition(":")[2]
-        arguments = ["serve", "--port", port, "--token-file", str(tmp_path / "token")]
-        assert run(arguments) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "give another --port" in said
+        assert run(["serve", "--port", port, *token]) == 2
+        check_complaint(capsys.readouterr().err, address="127.0.0.1", port=port)
+    assert run(["serve", "--listen", "192.0.2.1", "--port", "0", *token]) == 2
+    check_complaint(capsys.readouterr().err, address="192.0.2.1", port=0)
+    assert run(["serve", "--listen", "0.0.0.0", *token]) == 2
+    check_complaint(capsys.readouterr().err, address="0.0.0.0")

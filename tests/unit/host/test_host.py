@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from atoll.errors import NotPermitted
 from atoll.host.local import LocalHost
-from atoll.host.procfs import parse_stat, status_field
+from atoll.host.procfs import parse_ran, parse_stat, status_field
 from atoll.host.snapshot import SnapshotHost
 from atoll.schema.cpulist import format_cpulist, parse_cpulist
 from atoll.schema.deployment import ProcessId
@@ -49,6 +49,23 @@ def test_our_own_stat_says_what_the_system_calls_say() -> None:
     stat = parse_stat(Path("/proc/self/stat").read_text())
     assert stat.parent == os.getppid()
     assert stat.last_cpu in os.sched_getaffinity(0)
+
+
+@pytest.mark.parametrize("stat", [STAT, STAT.replace(") S 17", ") Z 17")])
+def test_the_quick_reading_of_a_stat_is_that_of_the_whole(stat: str) -> None:
+    whole = parse_stat(stat)
+    assert parse_ran(stat.encode()) == (whole.ended, whole.cpu_s, whole.last_cpu)
+
+
+def test_the_cpu_time_of_another_process_is_that_of_its_stat() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
+        while LocalHost().cpu_seconds(child.pid) < 0.2:
+            pass
+        told_s = parse_stat(Path(f"/proc/{child.pid}/stat").read_text()).cpu_s
+        assert 0.1 < told_s <= LocalHost().cpu_seconds(child.pid) + 0.02
+        child.kill()
+    with pytest.raises(ProcessLookupError):
+        LocalHost().cpu_seconds(child.pid)
 
 
 def test_status_field() -> None:

@@ -111,6 +111,16 @@ def test_processes_that_end_leave_totals_and_are_reported(host: LiveHost) -> Non
     assert (one.slots[0].processes, one.slots[0].cpu_seconds) == (0, 4.0)
 
 
+def test_processes_that_end_while_it_stops_are_no_drift(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    record = records.read("sea")
+    assert record is not None
+    records.write(record.model_copy(update={"state": State.STOPPING}))
+    host.end_process(WORKERS[0])
+    assert looks.one().drift_by_code == {}
+
+
 def test_children_of_a_worker_belong_to_its_slot(host: LiveHost) -> None:
     looks = Looks(host)
     looks.view()
