@@ -104,7 +104,6 @@ def sysfs_of(described: Description) -> dict[str, str]:
     packages = _sets((cpu.number, cpu.package) for cpu in described.cpus)
     for cpu in described.cpus:
         folder = f"{system}/cpu/cpu{cpu.number}"
-        files[f"{folder}/online"] = "1"
         # hwloc wants this file. If it names no CPU, there is no core.
         members = cores[cpu.package, cpu.core] if cpu.core is not None else []
         files[f"{folder}/topology/thread_siblings"] = _mask(members)
@@ -152,7 +151,8 @@ def _meminfo(size_bytes: int) -> str:
 
 
 def _cache_files(described: Description, folder: str) -> dict[str, str]:
-    """A CPU's caches are numbered from 0 without a gap."""
+    """Only at the first CPU of each cache, where hwloc reads it: there are many CPUs, and making a
+    file takes time. The caches at a CPU are numbered from 0 without a gap."""
     found: dict[tuple[str, Hashable], list[int]] = defaultdict(list)
     for cpu in described.cpus:
         for name, shared in cpu.caches.items():
@@ -162,11 +162,11 @@ def _cache_files(described: Description, folder: str) -> dict[str, str]:
     for (name, _), members in found.items():
         match = _CACHE.fullmatch(name)
         assert match is not None  # readers give no other names
-        for number in members:
-            own = f"{folder}/cpu{number}/cache/index{counts[number]}"
-            counts[number] += 1
-            files[f"{own}/level"] = match[1]
-            files[f"{own}/type"] = _KINDS[match[2]]
-            files[f"{own}/size"] = f"{described.cache_bytes.get(name, 0) >> 10}K"
-            files[f"{own}/shared_cpu_map"] = _mask(members)
+        first = min(members)
+        own = f"{folder}/cpu{first}/cache/index{counts[first]}"
+        counts[first] += 1
+        files[f"{own}/level"] = match[1]
+        files[f"{own}/type"] = _KINDS[match[2]]
+        files[f"{own}/size"] = f"{described.cache_bytes.get(name, 0) >> 10}K"
+        files[f"{own}/shared_cpu_map"] = _mask(members)
     return files

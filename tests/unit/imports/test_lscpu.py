@@ -64,6 +64,14 @@ def write(described: Description, root: Path) -> Path:
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+    # lscpu reads the caches at every CPU, as the kernel shows them; hwloc needs those at the first.
+    for shown in root.glob("sys/devices/system/cpu/cpu*/cache/index*"):
+        bits = int((shown / "shared_cpu_map").read_text().replace(",", ""), 16)
+        for number in (each for each in range(bits.bit_length()) if bits >> each & 1):
+            own = root / f"sys/devices/system/cpu/cpu{number}/cache"
+            own.mkdir(exist_ok=True)
+            if not (own / shown.name).exists():
+                (own / shown.name).symlink_to(shown)
     return root
 
 

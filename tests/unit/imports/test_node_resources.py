@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ from atoll.errors import TopologyError
 from atoll.host.topology import read_machine
 from atoll.imports import description_of
 from atoll.plan import make_plan
+from atoll.render.deployment import lay_out
+from atoll.render.k8s import render_k8s
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.machine import Machine
 from tests.parts.imports import read_or_refused
+from tests.parts.render import TARGET, THERE
 
 GIB = 1 << 30
 
@@ -74,6 +78,17 @@ def test_a_plan_repeats_what_was_assumed(tmp_path: Path) -> None:
     plan = make_plan(read(item(), tmp_path), registry.get("spark").traits, "auto")
     assert [slot.nodes for slot in plan.slots] == [(0,), (1,)]
     assert any("CPU numbers are assumed" in warning for warning in plan.warnings)
+
+
+def test_its_pods_ask_for_what_the_zones_have(tmp_path: Path) -> None:
+    """From one object of Kubernetes to others: the kubelet keeps as much as before."""
+    spark = registry.get("spark")
+    plan = make_plan(read(item(zone(0, allocatable="30"), zone(1)), tmp_path), spark.traits, "win")
+    files = render_k8s(lay_out(plan, spark, THERE, replace(TARGET, image="x", user="1"))).files
+    pods = yaml.safe_load_all(files["k8s/pods.yaml"])
+    limits = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in pods]
+    assert [each["cpu"] for each in limits if "cpu" in each] == ["30", "32"]
+    assert yaml.safe_load(files["k8s/kubelet.yaml"])["kubeReserved"]["cpu"] == "2"
 
 
 @pytest.mark.parametrize(
