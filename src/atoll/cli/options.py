@@ -121,6 +121,14 @@ profile_option = click.option(
 )
 
 
+rendered_option = click.option(
+    "--rendered",
+    metavar="DIR",
+    multiple=True,
+    help="Also watch what runs from this folder of 'atoll render'; may be repeated.",
+)
+
+
 def machine_for(
     source: str | None = None,
     synthetic: str | None = None,

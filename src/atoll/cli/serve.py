@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from atoll.cli.options import machine_for
+from atoll.cli.options import machine_for, rendered_option
 from atoll.errors import UsageError
 from atoll.host.listening import allow_files, listen
 from atoll.host.local import LocalHost
@@ -52,7 +52,8 @@ _OTHER_FILES = 200  # open files that are not streams
     help="The token that clients need; made, with mode 0600, if missing (default: below "
     "~/.local/state/atoll).",
 )
-def command(address: str, port: int, token_file: str | None) -> None:
+@rendered_option
+def command(address: str, port: int, token_file: str | None, rendered: tuple[str, ...]) -> None:
     """Serve the live view of all your deployments to a browser, and metrics to Prometheus.
 
     The URL to open is printed at a terminal, with its token; elsewhere only the token's file is.
@@ -63,6 +64,7 @@ def command(address: str, port: int, token_file: str | None) -> None:
     from atoll.live.watcher import Watcher
     from atoll.report.live_page import live_files, live_pictures
     from atoll.store.paths import state_dir
+    from atoll.store.plan_file import read_rendered
     from atoll.store.tokens import token_in
 
     if address in ("", "0.0.0.0", "::"):
@@ -79,7 +81,7 @@ def command(address: str, port: int, token_file: str | None) -> None:
     shown = f"[{address}]" if ":" in address else address
     hosts = frozenset({shown.lower(), "localhost", "127.0.0.1", "[::1]"})
     streams = max(1, min(STREAMS, allow_files(STREAMS + _OTHER_FILES) - _OTHER_FILES))
-    watcher = Watcher(LocalHost())
+    watcher = Watcher(LocalHost(), rendered=[read_rendered(folder) for folder in rendered])
     server = LiveServer(
         token,
         hosts,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.cli.fullscreen import ReadKey, draw, fullscreen, is_possible
-from atoll.cli.options import machine_for
+from atoll.cli.options import machine_for, rendered_option
 from atoll.cli.terminal import can_draw, coloured, has_colour, width
 from atoll.host.local import LocalHost
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Examples: atoll top; atoll top --once; atoll top --json | jq .deployments")
 @click.option("--once", is_flag=True, help="Print one look, as when stdout is not a terminal.")
+@rendered_option
 @click.option("--json", "as_json", is_flag=True, help="Print one look as JSON (atoll/live).")
-def command(once: bool, as_json: bool) -> None:
+def command(once: bool, rendered: tuple[str, ...], as_json: bool) -> None:
     """Watch where the threads and pages of all your deployments are.
 
     CPU is new at each look, every 2 s. Looks take at most 0.5 % of one core; so figures that cost
@@ -32,9 +33,10 @@ def command(once: bool, as_json: bool) -> None:
     with its remedies, p pauses. 'atoll verify' checks more than this view.
     """
     from atoll.live.watcher import Watcher
+    from atoll.store.plan_file import read_rendered
     from atoll.supervise.interrupts import terminate_is_interrupt
 
-    watcher = Watcher(LocalHost())
+    watcher = Watcher(LocalHost(), rendered=[read_rendered(folder) for folder in rendered])
     if not (once or as_json) and is_possible():
         machine = machine_for()
         with terminate_is_interrupt(), fullscreen() as read_key:

@@ -7,7 +7,7 @@ their environment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from atoll.errors import EngineFailed
 from atoll.host.api import Host
@@ -19,7 +19,7 @@ from atoll.schema.inspection import Finding, Severity
 from atoll.schema.plan import Plan
 from atoll.schema.rendered import Rendered
 
-_FIRST_PID = 1
+FIRST_PID = 1
 
 
 def verify_rendered(
@@ -27,7 +27,7 @@ def verify_rendered(
 ) -> Verification:
     """Inspects everything once. Raises EngineFailed if no process runs that this user may see."""
     records = [ProcessRecord(spec=spec, log="") for spec in rendered.processes]
-    origins = _attribute(host, rendered.mark, records, process_table(host))
+    origins = attribute_rendered(host, rendered.mark, records, process_table(host))
     if not origins:
         others = "" if host.user_id() == 0 else ", or they belong to another user: run as root"
         raise EngineFailed(
@@ -41,31 +41,43 @@ def verify_rendered(
         processes=tuple(records),
         origins=origins,
         # A process without a mask has that of systemd, or of the shell that started it.
-        everything=host.affinity(_FIRST_PID),
+        everything=host.affinity(FIRST_PID),
         missing=tuple(
-            _missing(record.spec.name) for record in records if record.spec.name not in running
+            not_running(record.spec.name) for record in records if record.spec.name not in running
         ),
     )
     return look(host, subject, deep=True, interval_s=interval_s)
 
 
-def _attribute(
-    host: Host, mark: str, records: list[ProcessRecord], table: Mapping[int, Stat]
+def attribute_rendered(
+    host: Host,
+    mark: str,
+    records: Sequence[ProcessRecord],
+    table: Mapping[int, Stat],
+    strangers: set[int] | None = None,
 ) -> dict[int, ProcessRecord]:
-    """Each living process of the deployment, with the planned process that it comes from."""
+    """Each living process of the deployment, with the planned process that it comes from.
+
+    `strangers`, given again at the next call: processes without the mark, whose environments are
+    then not read again.
+    """
     by_name = {record.spec.name: record for record in records}
     origins: dict[int, ProcessRecord] = {}
     for process in descendants(table, 0):  # parents come first
-        variables = environment(host, process.pid)
         origin = origins.get(table[process.pid].parent)
-        if variables.get(MARK) == mark:
-            origin = origin or by_name.get(variables.get(PROCESS_MARK, ""))
+        if strangers is None or process.pid not in strangers:
+            variables = environment(host, process.pid)
+            if variables.get(MARK) == mark:
+                origin = origin or by_name.get(variables.get(PROCESS_MARK, ""))
+            elif strangers is not None:
+                strangers.add(process.pid)
         if origin is not None:
             origins[process.pid] = origin
     return origins
 
 
-def _missing(name: str) -> Finding:
+def not_running(name: str) -> Finding:
+    """The finding for a planned process that does not run."""
     return Finding(
         code="process-missing",
         severity=Severity.DRIFT,

@@ -22,6 +22,7 @@ from atoll.host.cpu_times import CpuTimes, times_by_name
 from atoll.inspect.clues import read_numa_system
 from atoll.inspect.expectation import planned
 from atoll.inspect.processes import attribute
+from atoll.inspect.rendered import FIRST_PID, attribute_rendered, not_running
 from atoll.inspect.resctrl import find_mount, memory_traffic
 from atoll.inspect.verify import missing_finding
 from atoll.live.budget import Budget
@@ -29,16 +30,18 @@ from atoll.live.process import WatchedProcess, look_at_masks, look_at_pages, loo
 from atoll.live.process_list import ProcessList
 from atoll.live.views import SlotTotals, slot_view
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.deployment import Deployment, State
+from atoll.schema.deployment import Deployment, ProcessRecord, State
 from atoll.schema.inspection import Finding
 from atoll.schema.live import DeploymentView, LiveView
 from atoll.schema.plan import Plan
+from atoll.schema.rendered import Rendered
 from atoll.schema.text import printable
 from atoll.supervise import records
 from atoll.supervise.stop import is_stale
 
 INTERVAL_S = 2.0
 FINDINGS_SHOWN = 50
+_STRANGERS_S = 30.0
 _SHARE = 0.0015  # of one core, for what every look does
 
 
@@ -48,6 +51,7 @@ class _Watched:
 
     record: Deployment
     everything: frozenset[int]
+    strangers: set[int] = field(default_factory=set)  # see attribute_rendered
     processes: dict[int, WatchedProcess] = field(default_factory=dict)
     slots: dict[int | None, SlotTotals] = field(default_factory=dict)
 
@@ -69,18 +73,22 @@ def _cpulist(cpus: tuple[int, ...]) -> str:
 
 
 class Watcher:
-    """`cpu_clock`: the CPU time of the thread that calls `look`."""
+    """`cpu_clock`: the CPU time of the thread that calls `look`. `rendered`: deployments that run
+    without Atoll, and their plans."""
 
     def __init__(
         self,
         host: Host,
         *,
+        rendered: Iterable[tuple[Rendered, Plan]] = (),
         interval_s: float = INTERVAL_S,
         cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self._host, self._interval_s, self._cpu_clock = host, interval_s, cpu_clock
         self._machine = read_numa_system(host)
         self._list = ProcessList(host)
+        self._rendered = {one.mark: _record_of(one, plan) for one, plan in rendered}
+        self._strangers_s = 0.0  # when all environments were read last
         self._files: dict[str, tuple[FileId, Deployment]] = {}
         self._watched: dict[str, _Watched] = {}  # by the deployment's id
         self._times: dict[str, CpuTimes] = {}
@@ -147,39 +155,56 @@ class Watcher:
                 continue  # it has just ended
             except (AtollError, OSError) as fault:
                 notices.append(printable(str(fault)))
-        return found, notices
+        return [*found, *self._rendered.values()], notices
 
     def _follow(self, deployments: Iterable[Deployment]) -> None:
         changed = self._list.refresh()
         before, self._watched = self._watched, {}
+        now_s = self._host.monotonic()
+        again = now_s - self._strangers_s > _STRANGERS_S  # a process gets its mark at its exec
+        self._strangers_s = now_s if again else self._strangers_s
         for record in deployments:
-            supervisor = record.supervisor
-            if supervisor is None or record.state is State.FAILED or is_stale(record, self._host):
+            responsible = self._responsible(record)
+            if responsible is None:
                 continue
             watched = before.get(record.id)
             try:
                 if watched is None:
-                    watched = _Watched(record, self._host.affinity(supervisor.pid))
-                if changed or watched.record is not record or not watched.processes:
+                    watched = _Watched(record, self._host.affinity(responsible))
+                if again:
+                    watched.strangers.clear()
+                if changed or again or watched.record is not record or not watched.processes:
                     watched.record = record
                     self._attribute(watched)
             except ProcessLookupError:
                 continue
             self._watched[record.id] = watched
 
+    def _responsible(self, record: Deployment) -> int | None:
+        """The process whose mask those without one have; None if the deployment is not up."""
+        if record.id in self._rendered:
+            return FIRST_PID
+        down = record.state is State.FAILED or is_stale(record, self._host)
+        return None if record.supervisor is None or down else record.supervisor.pid
+
     def _attribute(self, watched: _Watched) -> None:
-        plan = watched.record.plan
-        origins = attribute(self._host, watched.record, self._list.table)
+        record, table = watched.record, self._list.table
+        if record.id in self._rendered:
+            origins = attribute_rendered(
+                self._host, record.id, record.processes, table, watched.strangers
+            )
+        else:
+            origins = attribute(self._host, record, table)
         for pid in watched.processes.keys() - origins.keys():
             watched.forget(pid)
         for pid in origins.keys() - watched.processes.keys():
             expectation = planned(
                 origins[pid],
-                plan,
+                record.plan,
                 everything=watched.everything,
                 node_cpus=self._machine.node_cpus,
             )
-            if plan.task_threads is not None:  # single threads have single CPUs
+            if record.plan.task_threads is not None:  # single threads have single CPUs
                 expectation = replace(expectation, exact=False)
             watched.slots.setdefault(expectation.slot, SlotTotals())
             watched.processes[pid] = WatchedProcess(pid, expectation)
@@ -237,14 +262,17 @@ class Watcher:
 
     def _view(self, record: Deployment, now_s: float, elapsed_s: float) -> DeploymentView:
         watched, plan = self._watched.get(record.id), record.plan
+        rendered = record.id in self._rendered
         state, error = record.state, record.error
         if watched is None and state is not State.FAILED:
             state, error = State.FAILED, "its supervisor is gone; 'atoll ps' ends what is left"
+        elif rendered and watched is not None and not watched.processes:
+            state, error = State.STOPPED, "none of its processes runs, or this user cannot see them"
         drift: list[Finding] = []
         unknown: dict[str, None] = {}
         slots = []
         if watched is not None:
-            drift = self._gone(record)
+            drift = self._gone(watched) if state is record.state else []
             for one in watched.processes.values():
                 drift += one.drift
                 unknown |= dict.fromkeys(one.unknown.values())
@@ -272,15 +300,20 @@ class Watcher:
             policy=plan.policy.value,
             state=state,
             error=printable(error),
-            up_s=round(max(0.0, time.time() - record.created_unix_s), 1),
+            up_s=None if rendered else round(max(0.0, time.time() - record.created_unix_s), 1),
             slots=tuple(slots),
             findings=tuple(drift[:FINDINGS_SHOWN]),
             drift_by_code=dict(sorted(Counter(one.code for one in drift).items())),
             unknown=tuple(unknown),
         )
 
-    def _gone(self, record: Deployment) -> list[Finding]:
+    def _gone(self, watched: _Watched) -> list[Finding]:
         """The planned processes that have begun and do not run, unless it is being stopped."""
+        record = watched.record
+        if record.id in self._rendered:
+            running = {one.expectation.process for one in watched.processes.values()}
+            names = [process.spec.name for process in record.processes]
+            return [not_running(name) for name in names if name not in running]
         if record.state not in (State.STARTING, State.READY):
             return []
         return [
@@ -292,3 +325,20 @@ class Watcher:
                 or stat.start_ticks != process.id.start_ticks
             )
         ]
+
+
+def _record_of(rendered: Rendered, plan: Plan) -> Deployment:
+    """A deployment without supervisor, folders and ids of processes."""
+    return Deployment(
+        name=rendered.name,
+        id=rendered.mark,
+        boot_id="",
+        run_dir="",
+        scratch_dir="",
+        plan=plan,
+        state=State.READY,
+        supervisor=None,
+        keeper=None,
+        processes=tuple(ProcessRecord(spec=spec, log="") for spec in rendered.processes),
+        created_unix_s=0.0,
+    )

@@ -46,7 +46,7 @@ class DeploymentView(Record):
     policy: str
     state: State
     error: str = ""
-    up_s: float
+    up_s: float | None  # null: it runs without Atoll (`atoll render`)
     slots: tuple[SlotView, ...]
     findings: tuple[Finding, ...]  # drift only, the first FINDINGS_SHOWN
     drift_by_code: dict[str, int]  # of all findings

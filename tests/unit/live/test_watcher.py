@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from atoll.live.watcher import Watcher
 from atoll.schema.deployment import State
 from atoll.schema.live import DeploymentView, LiveView
+from atoll.schema.plan import Plan
+from atoll.schema.rendered import Rendered
 from atoll.supervise import records
 from tests.parts.live import SLOTS, SUPERVISOR, WORKERS, LiveHost, live_record
+from tests.parts.proc import stat
 
 
 @pytest.fixture
@@ -24,9 +27,14 @@ def host() -> Iterator[LiveHost]:
 class Looks:
     """A watcher that looks every two seconds; a look takes `cost_s` of CPU time per file read."""
 
-    def __init__(self, host: LiveHost, cost_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        host: LiveHost,
+        cost_s: float = 0.0,
+        rendered: Sequence[tuple[Rendered, Plan]] = (),
+    ) -> None:
         self.host = host
-        self.watcher = Watcher(host, cpu_clock=lambda: len(host.reads) * cost_s)
+        self.watcher = Watcher(host, rendered=rendered, cpu_clock=lambda: len(host.reads) * cost_s)
 
     def view(self) -> LiveView:
         self.host.sleep(self.watcher.pause_s)
@@ -137,6 +145,37 @@ def test_a_supervisor_that_was_killed_is_a_failure_and_nothing_is_touched(host: 
     record = records.read("sea")
     assert record is not None and record.state is State.READY
     assert not any(process.signals for process in host.processes.values())
+
+
+def test_a_rendered_deployment_is_known_by_its_marks() -> None:
+    host = LiveHost()
+    record = live_record(host)
+    records.forget("sea")
+    for slot, pid in enumerate(WORKERS):
+        host.files[f"/proc/{pid}/environ"] = f"ATOLL_DEPLOYMENT=m\0ATOLL_PROCESS=worker-{slot}\0"
+    host.add(1, comm="systemd")
+    host.files["/proc/1/stat"] = stat(1, 0)
+    host.files[f"/proc/{SUPERVISOR}/stat"] = stat(SUPERVISOR, 1)
+    processes = tuple(process.spec for process in record.processes)
+    rendered = Rendered(name="srv", mark="m", processes=processes)
+    looks = Looks(host, rendered=[(rendered, record.plan)])
+    one = looks.one()
+    assert (one.name, one.state, one.up_s, one.drift_by_code) == ("srv", State.READY, None, {})
+    assert [slot.processes for slot in one.slots] == [1, 1]
+
+    host.reads.clear()
+    looks.view()
+    assert not [path for path in host.reads if path.endswith("/environ")], "they are known"
+    host.masks[WORKERS[1]] = frozenset({0})
+    host.end_process(WORKERS[0])
+    assert looks.one().drift_by_code == {"process-missing": 1, "thread-outside": 1}
+    host.add_worker(WORKERS[0], SLOTS[0])  # it was started again
+    host.files[f"/proc/{WORKERS[0]}/environ"] = "ATOLL_DEPLOYMENT=m\0ATOLL_PROCESS=worker-0\0"
+    assert "process-missing" not in looks.one().drift_by_code
+    for pid in WORKERS:
+        host.end_process(pid)
+    one = looks.one()
+    assert one.state is State.STOPPED and one.drift_by_code == {}
 
 
 def test_a_record_that_cannot_be_read_is_a_notice(host: LiveHost) -> None:

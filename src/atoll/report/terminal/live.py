@@ -159,7 +159,8 @@ def _heading(one: DeploymentView) -> Line:
     drift = ", ".join(f"{code} {count}" for code, count in one.drift_by_code.items())
     return [
         Span(name, Style.TITLE),
-        Span(f"{one.state.value} for {duration(one.up_s)}"),
+        Span(one.state.value + (f" for {duration(one.up_s)}" if one.up_s is not None else "")),
+        Span(f", {printable(one.error)}" if one.error else "", Style.DRIFT),
         Span(f", {printable(drift)}" if drift else "", Style.DRIFT),
         Span("; " + printable(one.unknown[0]) if one.unknown else "", Style.LABEL),
     ]
