@@ -43,7 +43,8 @@ CONNECT_S = 10.0
 _KEEPALIVES = 3
 _CHUNK = 1 << 16
 _LAST_WORDS = 4096
-_PREPARE = "install it there, or give the program's path as 'atoll' in the inventory"
+# Of a shell that finds no program or may not run it, and of an Atoll that does not know `fleet`.
+_NO_PROGRAM = (127, 126, UsageError.exit_code)
 
 M = TypeVar("M", bound=Message)
 
@@ -98,7 +99,12 @@ class Link:
         words = asyncio.create_task(_last_words(process.stderr))
         beats = asyncio.create_task(_beat(process))
         try:
-            await self._greeted(host, words)
+            hello = await host.hear(Hello)
+            if hello.atoll != __version__:
+                raise UsageError(
+                    f"has Atoll {printable(hello.atoll)[:40]}, and this is Atoll {__version__}; "
+                    "install the same version on both"
+                )
             sent_s, began_s = time.time(), time.monotonic()
             host.say(request)
             heard = await host.hear(Time)
@@ -112,28 +118,28 @@ class Link:
                 await host.hear(Kept)
             return reply
         except EOFError:
-            raise HostLost(
-                f"'atoll fleet remote' ended there without an answer"
-                f"{_quoted(await words)}; {_AGAIN}"
-            ) from None
+            raise await self._ended(process, words) from None
         finally:
             beats.cancel()
             words.cancel()
             process.close()
 
-    async def _greeted(self, host: _Lines, words: asyncio.Task[str]) -> None:
-        try:
-            hello = await host.hear(Hello)
-        except EOFError:
-            raise UsageError(
-                f"no Atoll {__version__} at {self.reach.atoll!r} there{_quoted(await words)}; "
-                f"{_PREPARE}"
-            ) from None
-        if hello.atoll != __version__:
-            raise UsageError(
-                f"has Atoll {printable(hello.atoll)[:40]}, and this is Atoll {__version__}; "
-                "install the same version on both"
+    async def _ended(
+        self, process: asyncssh.SSHClientProcess[bytes], words: asyncio.Task[str]
+    ) -> AtollError:
+        """Why the program there ended without an answer."""
+        said = ""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SILENCE_S):
+                said = await words
+                await process.wait_closed()
+        said = f" ({first_line(said)})" if said.strip() else ""
+        if process.exit_status in _NO_PROGRAM:
+            return UsageError(
+                f"no Atoll {__version__} at {self.reach.atoll!r} there{said}; install it there, or "
+                "give the program's path as 'atoll' in the inventory"
             )
+        return HostLost(f"'atoll fleet remote' ended there without an answer{said}; {_AGAIN}")
 
 
 class _Lines:
@@ -256,10 +262,6 @@ _AGAIN = "see that the machine and its sshd are up, then run the command again"
 
 def _silent(seconds: float) -> str:
     return f"no answer within {seconds:g} s; {_AGAIN}"
-
-
-def _quoted(said: str) -> str:
-    return f" ({first_line(said)})" if said.strip() else ""
 
 
 def _reason(fault: Exception) -> str:

@@ -195,6 +195,14 @@ def test_a_host_that_only_beats_ends_with_the_commands_limit(
         ask(reach, Request(argv=("ps",), limit_s=0.1))
 
 
+def test_a_program_that_is_killed_before_it_greets(tmp_path: Path) -> None:
+    async def program(process: Process) -> None:
+        process.exit_with_signal("KILL")
+
+    with served(tmp_path, program) as reach, pytest.raises(HostLost, match="without an answer"):
+        ask(reach)
+
+
 def test_a_host_that_dies_after_the_request(tmp_path: Path) -> None:
     async def program(process: Process) -> None:
         say(process, protocol.Hello(atoll=__version__))
