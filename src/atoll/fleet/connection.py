@@ -43,7 +43,7 @@ CONNECT_S = 10.0
 _KEEPALIVES = 3
 _CHUNK = 1 << 16
 _LAST_WORDS = 4096
-# Of a shell that finds no program or may not run it, and of an Atoll that does not know `fleet`.
+# Exit codes: the shell finds no program or may not run it; an Atoll does not know `fleet`.
 _NO_PROGRAM = (127, 126, UsageError.exit_code)
 
 M = TypeVar("M", bound=Message)
