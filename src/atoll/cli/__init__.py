@@ -71,7 +71,7 @@ _ALSO_CALLED = {
 }
 
 # These import numpy, which otherwise starts a thread for each CPU.
-_WITH_NUMPY = {"inspect", "measure", "profile", "tune", "verify"}
+_WITH_NUMPY = {"inspect", "measure", "profile", "serve", "top", "tune", "verify"}
 
 
 class _Lazy(click.Group):
