@@ -15,10 +15,12 @@ from atoll.imports.description import Description, checked
 _NODE_RESOURCES = re.compile(rb"""["']?kind["']?\s*:\s*["']?NodeResourceTopology""")
 # A table (-p, -e), a summary, or one of these as JSON.
 _LSCPU = re.compile(
-    rb"""^\#\s*CPU,|^\s*CPU\b.*\bCORE\b|^\s*CORE\b.*\bCPU\b|^(Architecture|CPU\(s\))\s*:"""
-    rb"""|^\s*\{\s*"(lscpu|cpus|caches)"\s*:""",
+    rb"""^\#[ ]*CPU,|^[ ]*CPU\b.*\bCORE\b|^[ ]*CORE\b.*\bCPU\b|^(Architecture|CPU\(s\)):"""
+    rb"""|\A\s*\{\s*"(lscpu|cpus|caches)"\s*:""",
     re.MULTILINE,
 )
+
+_MOST_BYTES = 2 << 20  # an object of Kubernetes has at most 1.5 MiB; lscpu, 200 bytes for a CPU
 
 
 def description_of(content: bytes, where: str) -> Description | None:
@@ -26,7 +28,7 @@ def description_of(content: bytes, where: str) -> Description | None:
 
     Raises TopologyError.
     """
-    if content.lstrip()[:1] == b"<":
+    if len(content) > _MOST_BYTES or content.lstrip()[:1] == b"<":
         return None
     try:
         if _NODE_RESOURCES.search(content):

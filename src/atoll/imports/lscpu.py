@@ -35,6 +35,7 @@ _CACHE_FIELD = re.compile(r"(L\d[di]?)(?: cache)?", re.IGNORECASE)
 _CACHE_SIZE = re.compile(
     r"(\d{1,12}(?:\.\d{1,3})? ?(?:[KMG](?:iB)?)?)(?: \((\d{1,6}) instances?\))?", re.ASCII
 )
+_BRACE = re.compile(r"\s*\{")
 _ROW = re.compile(r"\s*(\d|-|L\d)")
 _NODE_SIZE = re.compile(r"node (\d{1,6}) size: (\d{1,12}) MB")
 _DISTANCES = re.compile(r"\s*(\d{1,6}):((?:\s+\d{1,3})+)\s*")
@@ -104,9 +105,10 @@ def _refuse_two_machines(found: _Found, cpus: list[Cpu]) -> None:
 def _read_json(text: str, found: _Found) -> str:
     """Takes the JSON documents at the beginning. Returns the rest."""
     text = re.sub(r'":\s*-(?=\s*[,}])', '": null', text)  # lscpu's for an offline CPU (2.38)
-    while (text := text.lstrip()).startswith("{"):
+    at = 0
+    while match := _BRACE.match(text, at):
         try:
-            document, end = json.JSONDecoder().raw_decode(text)
+            document, at = json.JSONDecoder().raw_decode(text, match.end() - 1)
         except ValueError as fault:
             raise TopologyError(f"not lscpu's JSON: {str(fault)[:120]}") from None
         for row in _dicts(document.get("cpus")):
@@ -114,8 +116,7 @@ def _read_json(text: str, found: _Found) -> str:
         for row in _dicts(document.get("caches")):
             found.cache_sizes[str(row.get("name")).upper()] = str(row.get("one-size"))
         _read_fields(document.get("lscpu"), found)
-        text = text[end:]
-    return text
+    return text[at:]
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
