@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from atoll.inspect.verify import brief
+from atoll.live.views import alike
 from atoll.schema.deployment import State
-from atoll.schema.inspection import Finding
 from atoll.schema.live import DeploymentView, LiveView
 from atoll.schema.text import printable
 
@@ -26,17 +26,16 @@ def changes(before: LiveView | None, after: LiveView) -> list[str]:
 
 
 def _drift(one: DeploymentView, was: DeploymentView | None) -> list[str]:
+    """Nothing if only counts have changed: threads come and go."""
     before = was.drift_by_code if was else {}
-    if one.drift_by_code == before or one.state is State.FAILED:
+    if one.state is State.FAILED or not (one.drift_by_code or before):
         return []
     if not one.drift_by_code:
         return [f"{one.name}: no drift any more"]
-    seen = {_key(finding) for finding in was.findings} if was else set()
+    seen = {alike(finding) for finding in was.findings} if was else set()
+    new = [finding for finding in one.findings if alike(finding) not in seen]
+    if not new and one.drift_by_code.keys() == before.keys():
+        return []
     counts = ", ".join(f"{code} {count}" for code, count in one.drift_by_code.items())
-    new = [finding for finding in one.findings if _key(finding) not in seen]
     shown = [f"{one.name}: {brief(finding)}; {finding.remedy}" for finding in new[:MOST_FINDINGS]]
     return [f"{one.name}: drift: {counts}", *shown]
-
-
-def _key(finding: Finding) -> tuple[str, int, int | None, str]:
-    return finding.code, finding.pid, finding.tid, finding.mapping

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from atoll.live.process import WatchedProcess
+from atoll.schema.inspection import Finding
 from atoll.schema.live import SlotView
 
 
@@ -76,6 +77,18 @@ def slot_view(
         ),
         memory_age_s=_age(processes, now_s, lambda one: one.memory_at_s),
     )
+
+
+def alike(finding: Finding) -> tuple[str, int, str, str]:
+    """What findings have in common that need one line: 200 threads with one fault are one."""
+    return finding.code, finding.pid, finding.mapping, finding.found
+
+
+def first_alike(findings: Iterable[Finding], most: int) -> tuple[Finding, ...]:
+    first: dict[tuple[str, int, str, str], Finding] = {}
+    for finding in findings:
+        first.setdefault(alike(finding), finding)
+    return tuple(first.values())[:most]
 
 
 def _local(processes: Iterable[WatchedProcess]) -> float | None:

@@ -28,7 +28,7 @@ from atoll.inspect.verify import missing_finding
 from atoll.live.budget import Budget
 from atoll.live.process import WatchedProcess, look_at_masks, look_at_pages, look_at_runs
 from atoll.live.process_list import ProcessList
-from atoll.live.views import SlotTotals, slot_view
+from atoll.live.views import SlotTotals, first_alike, slot_view
 from atoll.schema.cpulist import format_cpulist
 from atoll.schema.deployment import Deployment, ProcessRecord, State
 from atoll.schema.inspection import Finding
@@ -302,7 +302,7 @@ class Watcher:
             error=printable(error),
             up_s=None if rendered else round(max(0.0, time.time() - record.created_unix_s), 1),
             slots=tuple(slots),
-            findings=tuple(drift[:FINDINGS_SHOWN]),
+            findings=first_alike(drift, FINDINGS_SHOWN),
             drift_by_code=dict(sorted(Counter(one.code for one in drift).items())),
             unknown=tuple(unknown),
         )

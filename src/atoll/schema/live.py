@@ -48,7 +48,7 @@ class DeploymentView(Record):
     error: str = ""
     up_s: float | None  # null: it runs without Atoll (`atoll render`)
     slots: tuple[SlotView, ...]
-    findings: tuple[Finding, ...]  # drift only, the first FINDINGS_SHOWN
+    findings: tuple[Finding, ...]  # drift; the first of those alike, at most 50
     drift_by_code: dict[str, int]  # of all findings
     unknown: tuple[str, ...] = ()  # what could not be read, and why
 

@@ -15,7 +15,11 @@ def test_drift_is_reported_when_it_begins_changes_and_ends() -> None:
     assert began[0] == "sea: drift: thread-outside 1"
     assert began[1].startswith("sea: worker-0 pid 7 tid 8 (evil): thread-outside: CPUs 9 instead")
     assert changes(drifting, drifting) == []
-    assert changes(drifting, more) == ["sea: drift: thread-outside 2"], "its finding is known"
+    assert changes(drifting, more) == [], "a second thread with the same fault"
+    other = more.deployments[0].findings[0].model_copy(update={"found": "CPUs 10"})
+    moved = more.deployments[0].model_copy(update={"findings": (other,)})
+    said = changes(more, more.model_copy(update={"deployments": (moved,)}))
+    assert said[0] == "sea: drift: thread-outside 2" and "CPUs 10" in said[1]
     assert changes(more, calm) == ["sea: no drift any more"]
 
 

@@ -97,6 +97,17 @@ def test_threads_elsewhere_are_drift_with_a_cause(host: LiveHost) -> None:
     assert looks.one().drift_by_code == {}
 
 
+def test_threads_with_the_same_fault_share_a_line(host: LiveHost) -> None:
+    for tid in range(500, 600):
+        host.add_thread(WORKERS[0], tid, "4-7")
+        host.masks[tid] = frozenset(SLOTS[1])
+    host.add_thread(WORKERS[0], 600, "7")
+    host.masks[600] = frozenset({7})
+    one = Looks(host).one()
+    assert one.drift_by_code == {"thread-outside": 101}
+    assert [finding.found for finding in one.findings] == ["CPUs 4-7", "CPUs 7"]
+
+
 def test_pages_and_policies_elsewhere_are_drift(host: LiveHost) -> None:
     looks = Looks(host)
     looks.view()

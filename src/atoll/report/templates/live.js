@@ -118,7 +118,8 @@ function show(view) {
     const lines = one.findings.map((finding) => make("li", `${where(finding)}: ${finding.code}: `
       + `${finding.found} instead of ${finding.expected}. Likely cause: ${finding.cause}. `
       + `Remedy: ${finding.remedy}`));
-    if (hidden > 0) lines.push(make("li", `and ${hidden} more: atoll verify ${one.name}`));
+    const which = one.up_s === null ? "--rendered DIR" : one.name;
+    if (hidden > 0) lines.push(make("li", `and ${hidden} more: atoll verify ${which}`));
     part.querySelector(".findings").replaceChildren(...lines, ...one.unknown.map(
       (why) => make("li", `unknown: ${why}`, "soft")));
     mark(part, one);

@@ -210,7 +210,8 @@ def _panel(view: LiveView, chosen: Screen, selected: Key | None, width: int) -> 
         case "drift":
             text = [f"{brief(one)}; {printable(one.remedy)}" for one in one.findings]
             hidden = sum(one.drift_by_code.values()) - len(text)
-            text += [f"and {hidden} more: atoll verify {printable(one.name)}"] if hidden else []
+            which = printable(one.name) if one.up_s is not None else "--rendered DIR"
+            text += [f"and {hidden} more: atoll verify {which}"] if hidden else []
             text = text or [printable(f"{one.name}: no drift")]
         case _:
             text = [name + _ages(slot)]
