@@ -63,13 +63,24 @@ def test_a_fleet_is_planned_started_verified_and_ended(hosts: Fleet) -> None:
     hosts.nothing_is_left()
 
 
-def test_down_ends_what_a_killed_controller_has_begun(hosts: Fleet) -> None:
+def test_nothing_outlives_a_down_after_a_killed_controller(hosts: Fleet) -> None:
+    """Not even the start on a host that hangs meanwhile: it goes on after `down` found nothing."""
+    a = hosts.machines["a"]
     controller = hosts.start("up", "INVENTORY", "duckdb", "--name", "k9")
-    until(hosts.any_deployment, lambda: "nothing starts")
-    controller.kill()  # `ip netns exec` runs the command in its own place
-    controller.wait()
-    assert json.loads(hosts.state("k9").read_text())["hosts"]
-    hosts.answers("down", "k9")
+    until(lambda: any(" up duckdb" in argv for argv in a.processes().values()), a.processes)
+    frozen = list(a.processes())
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        assert not a.deployments()
+        controller.kill()  # `ip netns exec` runs the command in its own place
+        controller.wait()
+        assert len(json.loads(hosts.state("k9").read_text())["hosts"]) == 3
+        assert hosts.answers("down", "k9")["a"]["facts"]["state"] == "was not up"
+        assert not hosts.state("k9").exists()
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
     hosts.nothing_is_left()
 
 
