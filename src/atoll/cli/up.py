@@ -26,6 +26,7 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
+from atoll.inspect.nics import route_findings
 from atoll.plan import make_plan
 from atoll.plan.capacity import check_room
 from atoll.plan.request import Choices
@@ -98,6 +99,12 @@ def command(
     with terminate_is_interrupt():
         plan, machine, engine, users = _planned(engine_or_plan, policy, choices, listen, base, host)
         print_warnings(plan)
+        for route in route_findings(host, plan):
+            click.echo(
+                f"atoll: warning: {route.found}, not as planned ({route.expected}); "
+                f"{route.remedy} [{route.code}]",
+                err=True,
+            )
         if users is not None:
             found = located(engine, host)
             print_changes(summary_before_start(engine, [plan], found, users), plan.engine, base)

@@ -2,7 +2,8 @@
 
 Files and values follow the kernel's documentation (admin-guide/sysctl/{kernel,vm}.rst,
 admin-guide/mm/transhuge.rst, admin-guide/pm/cpufreq.rst, core-api/irq/irq-affinity.rst,
-ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave). Advice names its source, because
+networking/ip-sysctl.rst, ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave). Advice names
+its source, because
 experts disagree; the papers are cited as numa-query-tuning ("The Art of Efficient In-memory Query
 Processing on NUMA Systems", P. Memarzia, S. Ray, V. C. Bhavsar) and numa-distributed-engines
 ("Towards NUMA-Aware Distributed Query Engines", A. Fogli et al.).
@@ -19,6 +20,7 @@ from atoll.knobs.files import is_match, key_of
 from atoll.knobs.values import format_keyed
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
+_IPV4 = "/proc/sys/net/ipv4/conf/all"
 _WEIGHTS = "/sys/kernel/mm/mempolicy/weighted_interleave"
 
 
@@ -154,6 +156,31 @@ KNOBS: dict[str, Knob] = {
             ),
             "place the workers elsewhere: atoll-exec with '~pu:N'",
             effective="effective_affinity_list",
+        ),
+        Knob(
+            "arp-ignore",
+            "which NICs answer when other machines look for an address",
+            (f"{_IPV4}/arp_ignore",),
+            "0 any NIC, 1 the one that has the address, 2 to 8 stricter",
+            parsers.number(0, 8),
+            "With 0, any of several NICs on one network answers for the addresses of all, and "
+            "traffic for one of them arrives at another.",
+            (
+                "1: the kernel's ip-sysctl page, for machines with several NICs on one network; "
+                "with it an instance's traffic arrives at its own NIC (atoll up --listen nic)",
+                "leave it: with one NIC on each network it changes nothing",
+            ),
+            "a network of its own for each NIC",
+        ),
+        Knob(
+            "arp-announce",
+            "which address a NIC shows when it looks for another machine",
+            (f"{_IPV4}/arp_announce",),
+            "0 any, 1 one of the target's network if possible, 2 its own",
+            parsers.number(0, 2),
+            "With 0, a NIC may show the address of another one, and others then answer to that.",
+            ("2: together with arp-ignore=1, for the same machines",),
+            "a network of its own for each NIC",
         ),
     )
 }

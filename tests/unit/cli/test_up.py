@@ -8,6 +8,7 @@ import pytest
 
 from atoll.cli import run
 from atoll.host.local import LocalHost
+from atoll.schema.inspection import Finding, Severity
 from atoll.supervise import records
 from tests.parts.faults import check_complaint
 
@@ -38,3 +39,23 @@ def test_logs_are_followed_as_long_as_the_deployment_lives(
     assert run(["logs", "followed", "-f"]) == 0
     assert capsys.readouterr().out == "one\n"
     (records.folder("followed") / "deployment.json").unlink()
+
+
+def test_a_route_over_another_nic_is_a_warning_before_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    found = Finding(
+        code="leaves-elsewhere",
+        severity=Severity.DRIFT,
+        process="slot 0",
+        pid=0,
+        expected="packets from 10.0.0.5 leave over eth1",
+        found="to 10.0.0.4 they leave over eth0",
+        cause="c",
+        remedy="ip rule add",
+    )
+    monkeypatch.setattr("atoll.cli.up.route_findings", lambda host, plan: [found])
+    assert run(["up", "duckdb", "--policy", "wim", "--dry-run"]) == 0
+    said = capsys.readouterr().err
+    assert "they leave over eth0" in said
+    assert "ip rule add" in said

@@ -177,11 +177,14 @@ def test_two_nics_on_one_network() -> None:
     argv = ["unshare", "-n", sys.executable, "-m", "tests.parts.two_nics"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    before, with_remedy, undone = json.loads(done.stdout)
+    said = json.loads(done.stdout)
+    before, with_remedy, undone = said["looks"]
     assert [found["code"] for found in before["findings"]] == ["leaves-elsewhere"]
     assert before["took"] == {"10.0.0.10": "e0", "10.0.0.11": "e0"}
     assert with_remedy == {"findings": [], "took": {"10.0.0.10": "e0", "10.0.0.11": "e1"}}
     assert undone == before
+    assert said["arrived"] == {"10.0.0.10": "e0", "10.0.0.11": "e1"}
+    assert said["undone"] == ["0", "0"]
 
 
 def test_a_route_that_this_machine_lacks() -> None:
