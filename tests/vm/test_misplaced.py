@@ -77,6 +77,12 @@ def test_a_deployment_of_which_a_thread_and_a_mapping_move(guest: Guest, policy:
     assert steps["slots"] == {"win": 2, "wicp": 8}[policy]
     assert steps["clean"]["findings"] == []
     thread, mapping = steps["misplaced"]["findings"]
+    # The live view finds the same with its cheaper looks.
+    assert steps["live clean"]["findings"] == []
+    assert steps["live"]["findings"] == steps["misplaced"]["findings"]
+    before, after = (steps[look]["slots"][-1] for look in ("live clean", "live"))
+    assert (before["outside"], after["outside"]) == (0, 1)
+    assert after["local_share"] < before["local_share"]
     assert (thread["code"], [thread["pid"], thread["tid"]]) == ("thread-outside", steps["thread"])
     assert mapping["code"] == "memory-outside"
     pid, address = steps["mapping"]

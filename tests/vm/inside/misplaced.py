@@ -25,6 +25,7 @@ from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
 from atoll.inspect.clues import read_numa_system
 from atoll.inspect.inspection import inspect_process
+from atoll.live.watcher import Watcher
 from atoll.plan import make_plan
 from atoll.schema.inspection import Finding, MappingKind
 from atoll.supervise.launch import Running, launch
@@ -141,6 +142,7 @@ def deployed(policy: str) -> dict[str, Any]:
     plan = make_plan(machine, engine.traits, policy)
     with launch(plan, engine, machine=machine, host=HOST, name=policy, grace_s=1.0) as running:
         steps: dict[str, Any] = {"slots": len(plan.slots), "clean": verified(running)}
+        steps["live clean"] = watched(policy)
         last = next(
             process.id
             for process in reversed(running.deployment.processes)
@@ -151,6 +153,7 @@ def deployed(policy: str) -> dict[str, Any]:
         steps["thread"] = [last.pid, threads[-1]]
         steps["mapping"] = [last.pid, move_largest(last.pid, 0)]
         steps["misplaced"] = verified(running)
+        steps["live"] = watched(policy)
         steps["glance"] = [told(finding) for finding in running.verify(deep=False).drift]
     return steps
 
@@ -188,6 +191,12 @@ def inspected(pid: int) -> dict[str, Any]:
 def verified(running: Running) -> dict[str, Any]:
     found = running.verify()
     return {"threads": found.threads, "findings": [told(finding) for finding in found.findings]}
+
+
+def watched(name: str) -> dict[str, Any]:
+    """The first look of the live view, which is complete."""
+    (view,) = [one for one in Watcher(HOST).look().deployments if one.name == name]
+    return view.model_dump(mode="json")
 
 
 def told(finding: Finding) -> dict[str, Any]:
