@@ -229,6 +229,27 @@ def test_looks_stay_within_their_share_and_every_process_has_its_turn(host: Live
     assert costs[-1] is not None and costs[-1] < 0.005
 
 
+def test_bandwidth_is_that_of_a_slot_s_own_resctrl_group(host: LiveHost) -> None:
+    root = "/sys/fs/resctrl"
+    host.files["/proc/self/mountinfo"] = f"1 1 0:1 / {root} rw - resctrl resctrl rw\n"
+
+    def count(group: str, tasks: str, whole: int, local: int) -> None:
+        host.files |= {
+            f"{group}/tasks": tasks,
+            f"{group}/mon_data/mon_L3_00/mbm_total_bytes": f"{whole}\n",
+            f"{group}/mon_data/mon_L3_00/mbm_local_bytes": f"{local}\n",
+        }
+
+    count(root, f"{WORKERS[1]}\n", 10**9, 10**9)  # the default group has the second worker
+    count(f"{root}/one", f"{WORKERS[0]}\n", 1000, 500)
+    looks = Looks(host)
+    assert [slot.bytes_per_s for slot in looks.one().slots] == [None, None]
+    count(f"{root}/one", f"{WORKERS[0]}\n", 9000, 4500)
+    first, second = looks.one().slots
+    assert (first.bytes_per_s, first.local_bytes_per_s) == (4000, 2000)
+    assert second.bytes_per_s is None, "its group counts the rest of the machine, too"
+
+
 def test_busy_cpus_are_those_between_two_looks(host: LiveHost) -> None:
     looks = Looks(host)
     host.files["/proc/stat"] = "cpu  0 0 0 0 0 0 0 0\ncpu0 10 0 0 90 0 0 0 0\nintr 5\n"
