@@ -18,7 +18,7 @@ from atoll.fleet import state
 from atoll.fleet.asking import Task, Tell, ask_all
 from atoll.fleet.connection import HostLost
 from atoll.fleet.looking import look_at
-from atoll.fleet.protocol import FILE
+from atoll.fleet.protocol import FILE, Reply
 from atoll.schema.fleet import Fleet, Reach
 from atoll.schema.fleet_answers import HostAnswer
 from atoll.schema.plan import Plan
@@ -107,11 +107,10 @@ def down(fleet: Fleet, tell: Tell, *, forget: bool) -> tuple[HostAnswer, ...]:
 
 def _end(fleet: Fleet, tell: Tell, *, forget: bool = False) -> tuple[HostAnswer, ...]:
     async def stop(task: Task) -> None:
-        # It also ends what a killed supervisor has left there.
-        found = _deployments((await task.run("ps", "--json")).stdout)
-        if fleet.deployment in found:
-            await task.run("down", fleet.deployment)
-        task.facts["state"] = "down" if fleet.deployment in found else "was not up"
+        reply = await task.run("down", fleet.deployment, also=(UsageError.exit_code,))
+        if reply.exit_code and fleet.deployment in _deployments(await task.run("ps", "--json")):
+            task.take(reply)  # it is not that there is none
+        task.facts["state"] = "was not up" if reply.exit_code else "down"
 
     answers = ask_all(fleet.hosts, "stopping", stop, tell)
     left = tuple(
@@ -131,8 +130,8 @@ class _Listed(BaseModel):
 _LIST = TypeAdapter(list[_Listed])
 
 
-def _deployments(text: str) -> set[str]:
+def _deployments(reply: Reply) -> set[str]:
     try:
-        return {listed.name for listed in _LIST.validate_json(text)}
+        return {listed.name for listed in _LIST.validate_json(reply.stdout)}
     except ValidationError:
         raise HostLost("'atoll ps --json' printed there what is no list of deployments") from None

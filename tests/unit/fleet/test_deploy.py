@@ -39,6 +39,8 @@ class Host:
             return self.wrong[word]
         if word == "up":
             self.up.add(request.argv[request.argv.index("--name") + 1])
+        if word == "down" and request.argv[1] not in self.up:
+            return ends(2, stderr="atoll: no deployment")
         if word == "down":
             self.up.remove(request.argv[1])
         if word == "ps":
@@ -118,7 +120,7 @@ def test_a_host_that_was_never_reached_leaves_no_record(
 
 
 def test_a_host_that_cannot_be_ended_again(hosts: Callable[..., list[Reach]]) -> None:
-    a, b = Host(ps=ends(5, stderr="atoll: broken")), Host(up=ends(5, stderr="atoll: no room"))
+    a, b = Host(down=ends(5, stderr="atoll: broken")), Host(up=ends(5, stderr="atoll: no room"))
     first, second = deploy.up("x", hosts(a=a, b=b), "toy", (), quiet)
     assert (first.exit_code, second.exit_code) == (5, 5)
     assert first.facts == {"state": "unknown"}
@@ -160,6 +162,24 @@ def test_down_ends_nothing_of_another_fleet(hosts: Callable[..., list[Reach]]) -
     assert a.up == {"x"}
 
 
+def test_a_record_that_down_refuses_is_not_gone(hosts: Callable[..., list[Reach]]) -> None:
+    a = Host()
+    deploy.up("x", hosts(a=a), "toy", (), quiet)
+    a.wrong["down"] = ends(2, stderr="atoll: damaged")
+    (answer,) = deploy.down(state.find("x"), quiet, forget=False)
+    assert (answer.exit_code, answer.error) == (2, "damaged")
+    assert state.names() == ["x"]
+
+
+def test_what_is_gone_is_down(hosts: Callable[..., list[Reach]]) -> None:
+    a = Host()
+    deploy.up("x", hosts(a=a), "toy", (), quiet)
+    a.up.clear()
+    (answer,) = deploy.down(state.find("x"), quiet, forget=False)
+    assert answer.facts == {"state": "was not up"}
+    assert state.names() == []
+
+
 def test_an_interrupt_ends_what_was_started(
     hosts: Callable[..., list[Reach]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +191,7 @@ def test_an_interrupt_ends_what_was_started(
     monkeypatch.setattr(deploy, "look_at", interrupted)
     with pytest.raises(KeyboardInterrupt):
         deploy.up("x", hosts(a=a), "toy", (), quiet)
-    assert [request.argv[0] for request in a.ran] == ["up", "ps", "down"]
+    assert [request.argv[0] for request in a.ran] == ["up", "down"]
     assert state.names() == []
 
 
