@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from atoll.errors import EXIT_INTERNAL, AtollError
@@ -14,7 +15,7 @@ from atoll.fleet.connection import Link, connected
 from atoll.fleet.protocol import Reply, Request
 from atoll.schema.fleet import Reach
 from atoll.schema.fleet_answers import Clock, HostAnswer
-from atoll.schema.text import first_line, first_of, one_line, plural
+from atoll.schema.text import first_line, first_of, one_line, plural, printable
 
 Tell = Callable[[str], None]
 Facts = dict[str, str | int | float | None]
@@ -93,6 +94,8 @@ def ask_all(
         return answer
 
     async def everyone() -> list[HostAnswer]:
+        # Names are looked up in threads; one that hangs must not keep the others waiting.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_ONCE))
         room = asyncio.Semaphore(_AT_ONCE)
         return await asyncio.gather(*(one(host, room) for host in hosts))
 
@@ -114,7 +117,15 @@ async def _asked(host: Reach, work: Callable[[Task], Awaitable[None]]) -> HostAn
         return answer
     clock = task.link.clock
     warnings = (*task.warnings[:_MOST_WARNINGS], *_clock_warning(clock))
-    return answer.model_copy(update={"clock": clock, "warnings": warnings, "facts": task.facts})
+    facts = {name: _presentable(value) for name, value in task.facts.items()}
+    return answer.model_copy(update={"clock": clock, "warnings": warnings, "facts": facts})
+
+
+def _presentable(value: str | int | float | None) -> str | int | float | None:
+    """Hosts may send characters that turn a terminal round, and numbers that are none."""
+    if isinstance(value, str):
+        return printable(value)
+    return value if value is None or abs(value) < 2**63 else None
 
 
 def _clock_warning(clock: Clock | None) -> tuple[str, ...]:

@@ -199,6 +199,11 @@ async def connected(reach: Reach) -> AsyncIterator[Link]:
             f"refuses the key of user {reach.user}; append the public key to "
             f"~{reach.user}/.ssh/authorized_keys there"
         ) from None
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as fault:
+        raise UsageError(
+            f"a key in ~/.ssh cannot be used ({first_line(str(fault))}); name the key for this "
+            "host as key_file"
+        ) from None
     except TimeoutError:
         raise HostLost(_silent(CONNECT_S)) from None
     except (asyncssh.Error, OSError) as fault:

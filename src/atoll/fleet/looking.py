@@ -40,7 +40,7 @@ def discover(folder: Path | None) -> Work:
             "nodes": len(machine.nodes),
             "chiplets": len(machine.chiplets),
             "memory_bytes": machine.memory_bytes,
-            "cpu": printable(machine.title),
+            "cpu": machine.title,
         }
 
     return work
@@ -112,9 +112,9 @@ async def look_at(task: Task, deployment: str) -> None:
     reply = await task.run("status", deployment, "--json")
     found = _checked(TypeAdapter(_Status), reply.stdout)
     task.facts |= {
-        "state": printable(found.state),
+        "state": found.state,
         "up_s": found.uptime_s,
-        "endpoint": printable((found.addresses or found.endpoints or [""])[0]),
+        "endpoint": (found.addresses or found.endpoints or [""])[0],
     }
     if found.state != "ready":
         raise CheckFailed(f"the deployment there is {found.state} ({found.error or 'no reason'})")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import socket
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from atoll import __version__
+from atoll.cli.terminal import show
 from atoll.errors import NotPermitted, UsageError
-from atoll.fleet import connection, protocol
+from atoll.fleet import connection, looking, protocol
 from atoll.fleet.asking import CLOCK_BOUND_S, ask_all
 from atoll.fleet.connection import HostLost, connected
 from atoll.fleet.protocol import Reply, Request
+from atoll.report.terminal.fleet import fleet_table
 from atoll.schema.fleet import Reach
 from tests.parts.faults import fails
 from tests.parts.ssh_server import Process, Program, Said, answering, ends, heard, say, served
@@ -80,6 +84,17 @@ def test_a_key_that_is_none(tmp_path: Path) -> None:
         (tmp_path / "key").write_text("not a key\n")
         with fails(UsageError, key_file=reach.key_file):
             ask(reach)
+
+
+def test_a_default_key_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/id_rsa").write_text("not a key\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with (
+        served(tmp_path, answering(Said(), ends())) as reach,
+        pytest.raises(UsageError, match="key_file"),
+    ):
+        ask(reach.model_copy(update={"key_file": None}))
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
@@ -226,3 +241,14 @@ def test_a_clock_that_differs_is_reported(tmp_path: Path, ahead_s: float) -> Non
     assert abs(answer.clock.offset_s - ahead_s) <= answer.clock.error_s < 60
     expected = abs(ahead_s) > CLOCK_BOUND_S
     assert any("NTP" in text for text in answer.warnings) == expected
+
+
+def test_facts_can_be_shown(tmp_path: Path) -> None:
+    status = {"state": "ready", "error": "", "uptime_s": inf, "addresses": ["\x1bc"]}
+    said = json.dumps(status | {"endpoints": []})
+    with served(tmp_path, answering(Said(), ends(stdout=said))) as reach:
+        (answer,) = ask_all([reach], "looking", looking.status("one"), lambda line: None)
+    assert answer.exit_code == 0
+    assert answer.facts["up_s"] is None
+    assert "\x1b" not in str(answer.facts["endpoint"])
+    show(fleet_table([answer]))
