@@ -1,7 +1,8 @@
 """The whole terminal as a screen, with keys; it is restored however the block ends. Not a command.
 
 Ctrl-C, Ctrl-Z and Ctrl-\\ are keys here and no signals. SIGTERM and SIGHUP must raise
-(`terminate_is_interrupt`). Only SIGKILL leaves the terminal as it is; `reset` then restores it.
+(`terminate_is_interrupt`). SIGKILL and SIGQUIT leave the terminal as it is; `reset` then restores
+it.
 """
 
 from __future__ import annotations

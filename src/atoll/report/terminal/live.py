@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from unicodedata import combining, east_asian_width
 
 from atoll.inspect.verify import brief
 from atoll.report.machine.layout import CoreCell
@@ -33,6 +34,7 @@ _COLUMNS = (
 )  # fmt: skip
 _PANEL_PART = 3  # a panel takes a third of the screen
 _LEAST_LINES = 5  # of a screen, without its panel
+_AS_ASCII = str.maketrans("–·…", "-.~")
 
 
 class Key(NamedTuple):
@@ -95,9 +97,9 @@ def screen(
     body, at = _body(view, selected)
     if height is None:
         table = [_drawn(item, marked=False) for item in body]
-        return [_fitted(line, width) for line in [*head, *picture, [], *table]]
-    panel = _panel(view, chosen, selected, width)
-    panel = panel[: max(0, min(height // _PANEL_PART + 1, height - _LEAST_LINES))]
+        return [_fitted(line, width, ascii_only) for line in [*head, *picture, [], *table]]
+    most = max(0, min(height // _PANEL_PART + 1, height - _LEAST_LINES))
+    panel = _panel(view, chosen, selected, width, most)[:most]
     foot: list[Line] = [[Span(KEYS if not ascii_only else KEYS.replace("↑↓", "j/k"), Style.LABEL)]]
     room = max(1, height - len(head) - len(panel) - len(foot))
     if room - len(picture) < min(len(body), 4):
@@ -108,7 +110,7 @@ def screen(
     shown = [_drawn(body[row], marked=row == at) for row in rows]
     shown += [[] for _ in range(room - len(shown))]
     lines = [*head, *picture, *shown, *panel, *foot]
-    return [_fitted(line, width) for line in lines[-height:]]
+    return [_fitted(line, width, ascii_only) for line in lines[-height:]]
 
 
 # ---- Parts ----------------------------------------------------------------------------------
@@ -122,11 +124,10 @@ def _head(view: LiveView, chosen: Screen) -> Line:
     up = sum(one.state is not State.FAILED for one in view.deployments)
     words = f"{plural(up, 'deployment')}, {plural(slots, 'slot')}, {plural(threads, 'thread')}"
     return [
-        Span("atoll top  ", Style.TITLE),
+        Span("atoll top  " + ("paused  " if chosen.paused else ""), Style.TITLE),
         Span(words + "  "),
         Span(f"drift: {drift}" if drift else "no drift", Style.DRIFT if drift else Style.PLAIN),
         Span(cost, Style.LABEL),
-        Span("  paused" if chosen.paused else "", Style.TITLE),
     ]
 
 
@@ -197,7 +198,10 @@ def _row(slot: SlotView, *, marked: bool) -> Line:
     return spans
 
 
-def _panel(view: LiveView, chosen: Screen, selected: Key | None, width: int) -> list[Line]:
+def _panel(
+    view: LiveView, chosen: Screen, selected: Key | None, width: int, most: int
+) -> list[Line]:
+    """Of drift, only whole findings that fit into `most` lines, and how many more there are."""
     one = next((each for each in view.deployments if selected and each.name == selected[0]), None)
     if one is None or selected is None:
         return []
@@ -208,15 +212,24 @@ def _panel(view: LiveView, chosen: Screen, selected: Key | None, width: int) -> 
             pages = ", ".join(f"{gib(size)} on node {n}" for n, size in slot.bytes_by_node.items())
             text = [name + (pages or "no memory is known yet"), _ages(slot)]
         case "drift":
-            text = [f"{brief(one)}; {printable(one.remedy)}" for one in one.findings]
+            text, room = [], most - 1
+            for finding in one.findings:
+                said = f"{brief(finding)}; {printable(finding.remedy)}"
+                room -= len(_wrapped(said, width))
+                if room < 0 and text:
+                    break
+                text.append(said)
             hidden = sum(one.drift_by_code.values()) - len(text)
             which = printable(one.name) if one.up_s is not None else "--rendered DIR"
             text += [f"and {hidden} more: atoll verify {which}"] if hidden else []
             text = text or [printable(f"{one.name}: no drift")]
         case _:
             text = [name + _ages(slot)]
-    lines = [piece for line in text for piece in textwrap.wrap(line, width) or [""]]
-    return [[Span(line)] for line in lines]
+    return [[Span(piece)] for line in text for piece in _wrapped(line, width)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(_narrow(text), width) or [""]
 
 
 def _ages(slot: SlotView) -> str:
@@ -273,9 +286,19 @@ def _cell(column: str, text: str, width: int) -> str:
     return text.ljust(width) if column == "CPUS" else text.rjust(width)
 
 
-def _fitted(line: Iterable[Span], width: int) -> Line:
+def _narrow(text: str) -> str:
+    """One column for each character: others, as those of Chinese, are replaced."""
+    if text.isascii():
+        return text
+    return "".join("?" if east_asian_width(one) in "WF" or combining(one) else one for one in text)
+
+
+def _fitted(line: Iterable[Span], width: int, ascii_only: bool) -> Line:
     fitted: Line = []
     for span in line:
-        fitted.append(Span(span.text[:width], span.style))
+        text = _narrow(span.text)[:width]
+        if ascii_only:
+            text = text.translate(_AS_ASCII).encode("ascii", "replace").decode()
+        fitted.append(Span(text, span.style))
         width -= len(fitted[-1].text)
     return fitted

@@ -88,6 +88,42 @@ def test_names_do_not_control_the_terminal() -> None:
                 assert line.isprintable(), line
 
 
+def test_a_screen_that_is_paused_says_so_however_narrow_it_is() -> None:
+    for chosen, says in ((Screen(paused=True), True), (Screen(), False)):
+        head = text(screen(live_view(64), MACHINE, chosen, width=40, height=24))[0]
+        assert ("paused" in head) == says
+
+
+def test_findings_are_shown_whole_and_the_others_counted() -> None:
+    view = live_view(2, drift=3)
+    (one,) = view.deployments
+    many = {"findings": one.findings[:1] * 30, "drift_by_code": {"thread-outside": 40}}
+    view = view.model_copy(update={"deployments": (one.model_copy(update=many),)})
+    lines = text(screen(view, MACHINE, Screen(Key("sea", 1), "drift"), width=80, height=24))
+    shown = sum("thread-outside:" in line for line in lines)
+    assert 1 < shown < 30
+    assert lines[-2] == f"and {40 - shown} more: atoll verify sea"
+
+
+@pytest.mark.parametrize("panel", ["", "memory", "drift"])
+def test_a_terminal_without_unicode_gets_none(panel: str) -> None:
+    view = live_view(2, drift=1)
+    (one,) = view.deployments
+    view = view.model_copy(update={"deployments": (one.model_copy(update={"error": "é 短"}),)})
+    chosen = Screen(Key("sea", None), panel)
+    for height in (24, None):
+        lines = text(screen(view, MACHINE, chosen, width=80, height=height, ascii_only=True))
+        assert "\n".join(lines).isascii()
+
+
+def test_wide_characters_do_not_make_a_line_longer() -> None:
+    view = live_view(1)
+    (one,) = view.deployments
+    view = view.model_copy(update={"deployments": (one.model_copy(update={"error": "短" * 90}),)})
+    lines = text(screen(view, MACHINE, Screen(), width=80, height=24))
+    assert not any("短" in line for line in lines) and any("???" in line for line in lines)
+
+
 def test_keys_select_and_open_panels() -> None:
     view = live_view(2)
     chosen = Screen()
