@@ -160,13 +160,13 @@ def verify(name: str | None, as_json: bool) -> None:
 @command.command(epilog="Example: atoll fleet down spark")
 @_name
 @click.option(
-    "--forget", is_flag=True, help="Forget hosts that cannot be reached, whatever runs there."
+    "--forget", is_flag=True, help="Forget hosts that do not answer, whatever runs there."
 )
 @_json
 def down(name: str | None, forget: bool, as_json: bool) -> None:
     """Stop the fleet NAME on every host.
 
-    Hosts that could not be reached stay listed: run it again when they are back.
+    Hosts where it could not be stopped stay listed: run it again when they are back.
     """
     from atoll.fleet import state
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from signal import SIGKILL
 
 from atoll.errors import EXIT_INTERNAL, AtollError
 from atoll.fleet.connection import Link, connected
@@ -54,22 +55,31 @@ class Task:
         """Run `atoll ARGV` there; the rest is as in `Request`. Raises Refused unless it ends with 0
         or a code of `also`."""
         request = Request(argv=argv, results=results, limit_s=limit_s)
-        return self.take(await self.link.ask(request), also)
+        return self.take(await self._ask(request), also)
 
     async def start(self, deployment: str, *argv: str, document: str | None) -> None:
         """Run the `atoll up` of `argv`, which takes as long as it allows itself. Raises Refused."""
         request = Request(argv=argv, document=document, confirm=deployment)
-        self.take(await self.link.ask(request))
+        self.take(await self._ask(request))
 
-    def take(self, reply: Reply, also: Collection[int] = ()) -> Reply:
-        lines = [line for line in reply.stderr.splitlines() if line.strip()]
-        for line in lines:
+    async def _ask(self, request: Request) -> Reply:
+        reply = await self.link.ask(request)
+        for line in reply.stderr.splitlines():
             if line.startswith(_WARNING):
                 self.warnings.append(first_line(line.removeprefix(_WARNING)))
-        if reply.exit_code and reply.exit_code not in also:
-            words = first_line("".join(lines[-1:])).removeprefix(_COMPLAINT)
-            raise Refused(_exit_code(reply.exit_code), words)
         return reply
+
+    def take(self, reply: Reply, also: Collection[int] = ()) -> Reply:
+        """Raises Refused unless it ended with 0 or a code of `also`."""
+        if not reply.exit_code or reply.exit_code in also:
+            return reply
+        if reply.exit_code < 0:
+            words = f"signal {-reply.exit_code} ended it there"
+            words += "; see in dmesg whether memory ran out" if reply.exit_code == -SIGKILL else ""
+        else:
+            lines = [line for line in reply.stderr.splitlines() if line.strip()]
+            words = first_line("".join(lines[-1:])).removeprefix(_COMPLAINT)
+        raise Refused(_exit_code(reply.exit_code), words)
 
 
 def ask_all(

@@ -100,7 +100,7 @@ def _later(name: str) -> str:
 
 
 def down(fleet: Fleet, tell: Tell, *, forget: bool) -> tuple[HostAnswer, ...]:
-    """End the deployment on every host. `forget`: drop hosts that cannot be reached."""
+    """End the deployment on every host. `forget`: drop hosts that do not answer."""
     with state.held(fleet.name):
         return _end(state.find(fleet.name), tell, forget=forget)
 
@@ -113,10 +113,13 @@ def _end(fleet: Fleet, tell: Tell, *, forget: bool = False) -> tuple[HostAnswer,
         task.facts["state"] = "was not up" if reply.exit_code else "down"
 
     answers = ask_all(fleet.hosts, "stopping", stop, tell)
+    # A clock came only from a host whose Atoll answers: what it could not end is not forgotten.
     left = tuple(
-        host for host, answer in zip(fleet.hosts, answers, strict=True) if answer.exit_code
+        host
+        for host, answer in zip(fleet.hosts, answers, strict=True)
+        if answer.exit_code and not (forget and answer.clock is None)
     )
-    if left and not forget:
+    if left:
         state.write(fleet.model_copy(update={"hosts": left}))
     else:
         state.forget(fleet.name)

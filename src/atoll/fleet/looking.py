@@ -82,8 +82,8 @@ def bench(engine: str, options: Sequence[str], run: str, folder: Path) -> Work:
 
     async def work(task: Task) -> None:
         argv = ("bench", engine, *options, "--json")
-        request_codes = range(1, 256)  # what was measured before a fault is kept
-        reply = await task.run(*argv, results=run, limit_s=None, also=request_codes)
+        # What was measured before a fault, or before a signal ended it, is kept.
+        reply = await task.run(*argv, results=run, limit_s=None, also=range(-64, 256))
         if reply.results:
             parse_results(reply.results.encode(), where="the results file that it sent")
             _keep(task, folder, "results.jsonl", reply.results)

@@ -13,6 +13,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -115,7 +116,7 @@ def serve(controller: Controller, run: Run) -> None:
         pending = request.confirm
         reply = _run(request, controller, run)
         if pending and reply.exit_code:
-            _undo(pending, run)
+            _undo(pending, run, controller.check)
             pending = None
         controller.say(reply)
         if pending:
@@ -129,9 +130,11 @@ def serve(controller: Controller, run: Run) -> None:
             _undo(pending, run)
 
 
-def _undo(deployment: str, run: Run) -> None:
+def _undo(deployment: str, run: Run, tick: Callable[[], None] | None = None) -> None:
     """End what may run of the deployment. If none of it does, `atoll down` says so to nobody."""
-    run(_atoll(["down", deployment]), timeout_s=_UNDO_LIMIT_S, env=_environment())
+    with suppress(TimeoutError):
+        argv = _atoll(["down", deployment])
+        run(argv, timeout_s=_UNDO_LIMIT_S, env=_environment(), tick=tick)
 
 
 def _run(request: Request, controller: Controller, run: Run) -> Reply:

@@ -7,18 +7,18 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.errors import AtollError, UsageError
+from atoll.errors import EXIT_INTERNAL, AtollError, UsageError
 from atoll.fleet import deploy, looking, state
-from atoll.fleet.asking import Task, ask_all
+from atoll.fleet.asking import Refused, Task, ask_all
 from atoll.fleet.protocol import FILE, Reply, Request
 from atoll.schema.fleet import Reach
 from atoll.schema.plan import Plan
+from tests.parts.bench import header
 from tests.parts.faults import fails
 from tests.parts.ssh_server import Said, answering, ends, served
 from tests.parts.toy import toy_plan
@@ -154,6 +154,15 @@ def test_forget_drops_what_cannot_be_reached(hosts: Callable[..., list[Reach]]) 
     assert state.names() == []
 
 
+def test_forget_keeps_what_answers(hosts: Callable[..., list[Reach]]) -> None:
+    a = Host()
+    deploy.up("x", hosts(a=a), "toy", (), quiet)
+    a.wrong["down"] = ends(5, stderr="atoll: process 7 does not end")
+    (answer,) = deploy.down(state.find("x"), quiet, forget=True)
+    assert answer.exit_code == 5
+    assert state.names() == ["x"]
+
+
 def test_down_ends_nothing_of_another_fleet(hosts: Callable[..., list[Reach]]) -> None:
     a = Host()
     a.up.add("x")
@@ -208,15 +217,28 @@ def test_names_that_are_refused(name: str) -> None:
 
 
 class _Answers:
-    """A link to a host that answers everything with one text."""
+    """A link to a host that answers everything with one reply."""
 
     clock = None
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, reply: Reply, reach: Reach | None = None) -> None:
+        self._reply, self.reach = reply, reach
 
     async def ask(self, request: Request) -> Reply:
-        return Reply(exit_code=0, stdout=self._text, stderr="", results=self._text)
+        return self._reply
+
+
+def test_a_bench_that_a_signal_ended_keeps_its_results(tmp_path: Path) -> None:
+    measured = header().model_dump_json() + "\n"
+    reply = Reply(-9, "", "atoll: warning: old\nblock 3 of 9\n", measured)
+    here = Reach(name="here", address="h", port=1, user="u", key_file=None, known_hosts="k",
+                 atoll="atoll")  # fmt: skip
+    task = Task(_Answers(reply, here))  # type: ignore[arg-type] # stands for a Link
+    with pytest.raises(Refused, match=r"signal 9 .* memory") as caught:
+        asyncio.run(_awaited(looking.bench("toy", (), "run", tmp_path), task))
+    assert caught.value.exit_code == EXIT_INTERNAL
+    assert task.warnings == ["old"]
+    assert (tmp_path / "here/results.jsonl").read_text() == measured
 
 
 JSON = st.recursive(
@@ -237,9 +259,9 @@ LOOKS = {
 @pytest.mark.parametrize("look", LOOKS)
 @given(st.text() | JSON.map(json.dumps) | st.just("[" * 100_000))
 def test_whatever_a_host_sends_is_a_fault_of_that_host(look: str, text: str) -> None:
-    task = Task(_Answers(text))  # type: ignore[arg-type] # stands for a Link
+    task = Task(_Answers(Reply(0, text, "", text)))  # type: ignore[arg-type] # stands for a Link
     try:
-        asyncio.run(_awaited(look, task))
+        asyncio.run(_awaited(LOOKS[look], task))
     except AtollError:
         pass
     else:
@@ -247,8 +269,8 @@ def test_whatever_a_host_sends_is_a_fault_of_that_host(look: str, text: str) -> 
         assert json.loads(text) == []
 
 
-async def _awaited(look: str, task: Task) -> Any:
-    return await LOOKS[look](task)
+async def _awaited(work: looking.Work, task: Task) -> None:
+    await work(task)
 
 
 def test_asking_nobody() -> None:

@@ -147,8 +147,6 @@ def test_a_start_that_is_confirmed_stays(talk: Begin) -> None:
 
 @pytest.mark.parametrize("moment", ["meanwhile", "after"])
 def test_a_start_that_nobody_confirms_is_undone(talk: Begin, moment: str) -> None:
-    gone = threading.Event()
-
     def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
         if words[0] == "up" and moment == "meanwhile":
             one.hangs_up()
@@ -163,7 +161,6 @@ def test_a_start_that_nobody_confirms_is_undone(talk: Begin, moment: str) -> Non
         one.hears()
         one.hangs_up()
     one.ends()
-    assert not gone.is_set()
     assert one.fault is None
     assert [list(words) for words in host.ran] == [["up", "x"], ["down", "x-1"]]
 
@@ -178,6 +175,42 @@ def test_a_start_that_failed_is_undone_before_the_answer(talk: Begin) -> None:
     assert one.hears()["exit_code"] == 5
     assert [words[0] for words in host.ran] == ["up", "down"]
     one.ends()
+
+
+def test_a_start_is_undone_once_and_its_fault_told(
+    talk: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if that takes longer than it may; the controller hears beats meanwhile."""
+    monkeypatch.setattr(remote, "BEAT_S", 0.0)
+
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        if words[0] == "down":
+            tick()
+            raise TimeoutError
+        return Finished(5, "", "no room")
+
+    host = Recorder(play)
+    one = talk(host)
+    one.asks(argv=["up", "x"], confirm="x-1")
+    assert one._lines.readline() == "\n"
+    assert one.hears()["stderr"] == "no room"
+    one.ends()
+    assert one.fault is None
+    assert [words[0] for words in host.ran] == ["up", "down"]
+
+
+def test_a_start_is_undone_though_the_controller_goes(talk: Begin) -> None:
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        if words[0] == "down":
+            one.hangs_up()
+            tick()
+        return Finished(5, "", "no room")
+
+    host = Recorder(play)
+    one = talk(host)
+    one.asks(argv=["up", "x"], confirm="x-1")
+    one.ends()
+    assert [words[0] for words in host.ran] == ["up", "down", "down"]
 
 
 def test_silence_ends_the_command(talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
