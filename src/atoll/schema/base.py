@@ -37,7 +37,7 @@ def parse(
     import json
 
     try:
-        raw: Any = json.loads(text)
+        raw: Any = json.loads(text, object_pairs_hook=_once_each)
     except (ValueError, RecursionError) as fault:
         raise error(
             f"{where}: not JSON ({fault}); create it again with the command that made it"
@@ -81,6 +81,14 @@ def what_is_wrong(fault: ValidationError) -> str:
     words = first["msg"].removeprefix("Value error, ").replace("Invalid JSON", "not JSON")
     words = re.sub(r"^\w+ should ", "must ", words)  # 'Input should be greater than 0'
     return f"field {place}: {words}" if place else words
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for at, (key, _) in enumerate(pairs) if key in dict(pairs[:at]))
+        raise ValueError(f"{twice[:40]!r} occurs twice")
+    return found
 
 
 def _default(kind: type[R], name: str) -> Any:

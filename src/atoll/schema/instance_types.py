@@ -8,9 +8,9 @@ second with `--json`. Prices are the user's, per hour of one machine. No field p
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.policy import Policy
@@ -24,6 +24,13 @@ class InstanceType(Record):
     machine: str | None = None  # relative to the folder of this file
     synthetic: str | None = None
 
+    @field_validator("price_per_hour", mode="before")
+    @classmethod
+    def _is_a_number(cls, value: Any) -> Any:
+        if isinstance(value, bool):  # YAML's yes, which would count as 1
+            raise ValueError("must be a number")
+        return value
+
     @model_validator(mode="after")
     def _has_one_machine(self) -> Self:
         if (self.machine is None) == (self.synthetic is None):
@@ -34,7 +41,7 @@ class InstanceType(Record):
 class InstanceTypes(Record):
     format: Literal["atoll/instance-types"] = "atoll/instance-types"
     version: Literal[1] = 1
-    currency: str = Field(pattern=r"^\S{1,10}$")
+    currency: str = Field(pattern=r"^[\w.$¢-¥₠-⃀]{1,10}$")  # a code or a sign: EUR, €
     types: tuple[InstanceType, ...] = Field(min_length=1)
 
     @model_validator(mode="after")

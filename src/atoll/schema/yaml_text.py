@@ -6,6 +6,7 @@ from typing import Any
 
 _MOST_BYTES = 2 << 20  # reading takes seconds
 _DEEPEST = 64
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 def parse_yaml(content: bytes) -> Any:
@@ -14,7 +15,7 @@ def parse_yaml(content: bytes) -> Any:
 
     if len(content) > _MOST_BYTES:
         raise ValueError("is over 2 MiB, which is too large")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = _loader()
     try:
         text = content.decode()
         if fault := _danger(yaml.parse(text, Loader=loader)):
@@ -27,6 +28,30 @@ def parse_yaml(content: bytes) -> Any:
         line = f" in line {mark.line + 1}" if mark else ""
         what = str(getattr(fault, "problem", None) or fault).splitlines()[0][:120]
         raise ValueError(f"not YAML{line}: {what}") from None
+
+
+def _loader() -> Any:
+    """PyYAML's, which refuses what it would otherwise take for something else in silence."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # either
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen = set()
+            for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+                if str(key.value) in seen:
+                    self._refuse(f"{str(key.value)[:40]!r} occurs twice", key)
+                seen.add(str(key.value))
+            return super().construct_mapping(node, deep=deep)
+
+        def construct_scalar(self, node: Any) -> Any:
+            if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and ":" in node.value:
+                self._refuse(f"{node.value[:40]} is a number to the base 60; quote it", node)
+            return super().construct_scalar(node)
+
+        def _refuse(self, what: str, node: Any) -> None:
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark)
+
+    return Loader
 
 
 def _danger(events: Any) -> str:

@@ -59,6 +59,27 @@ def test_slots_heap_l3_and_price(tmp_path: Path, capsys: Capture) -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("price", "shown"),
+    [
+        (123456.7, ["123456.70", "61728.35"]),
+        (100000, ["100000.00", "50000.00"]),
+        (1234.5678, ["1234.5678", "617.28"]),
+        (0.0000125, ["0.0000125", "0.00000625"]),
+        (2.1, ["2.10", "1.05"]),
+        (4.1111, ["4.1111", "2.056"]),
+    ],
+)
+def test_prices_are_those_of_the_file(
+    tmp_path: Path, capsys: Capture, price: float, shown: list[str]
+) -> None:
+    path = write(tmp_path, kind(price=price), currency="€")
+    assert run(["plan", "spark", "--policy", "wicp", "--compare", str(path)]) == 0
+    heading, _, row, _ = capsys.readouterr().out.splitlines()
+    assert "€ per hour" in heading
+    assert row.split()[-2:] == shown
+
+
 @pytest.mark.parametrize(("policy", "each"), [("wim", [64]), ("win", [64]), ("wic", [8] * 8)])
 def test_slots_share_their_l3(tmp_path: Path, capsys: Capture, policy: str, each: Any) -> None:
     argv = ["plan", "spark", "--policy", policy, "--compare", str(write(tmp_path, kind()))]
@@ -73,11 +94,13 @@ def test_slots_share_their_l3(tmp_path: Path, capsys: Capture, policy: str, each
         ([kind(price=-1)], {}, "types.0.price_per_hour"),
         ([kind(price=float("inf"))], {}, "types.0.price_per_hour"),
         ([kind(price="cheap")], {}, "types.0.price_per_hour"),
+        ([kind(price=True)], {}, "types.0.price_per_hour: must be a number"),
         ([kind(name="a\nb")], {}, "types.0.name"),
         ([kind(), kind()], {}, "type small occurs 2 times"),
         ([kind(machine="a.xml", synthetic=SYNTHETIC)], {}, "either machine"),
         ([], {}, "types"),
         ([kind()], {"currency": "US dollars"}, "currency"),
+        ([kind()], {"currency": "\x1bc"}, "currency"),
         ([kind()], {"version": 2}, "version 2"),
         ([kind()], {"spot": True}, "spot is unknown"),
     ],

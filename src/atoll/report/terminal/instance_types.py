@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
+from math import floor, log10
 
 from atoll.report.table import Table
 from atoll.report.terminal.grid import Fitted, printed
@@ -28,6 +30,7 @@ def instance_types_text(plans: InstanceTypePlans, *, colour: bool, width: int = 
 
 
 def _row(one: TypePlan) -> tuple[str, ...]:
+    assert one.price_per_slot is not None  # it has slots
     return (
         one.name,
         str(one.policy),
@@ -38,9 +41,15 @@ def _row(one: TypePlan) -> tuple[str, ...]:
             gib(slot.l3_bytes) if slot.l3_bytes else "unknown"
             for slot in sorted(one.slots, key=lambda slot: slot.l3_bytes)
         ),
-        f"{one.price_per_hour:.4g}",
-        f"{one.price_per_slot:.4g}",
+        _price(one.price_per_hour),
+        _price(round(one.price_per_slot, max(2, 3 - floor(log10(one.price_per_slot))))),
     )
+
+
+def _price(amount: float) -> str:
+    """All of its digits, at least two behind the point, and no exponent."""
+    exact = Decimal(repr(amount))
+    return f"{exact:.{max(2, -int(exact.as_tuple().exponent))}f}"
 
 
 def _span(ordered: Iterable[str]) -> str:
