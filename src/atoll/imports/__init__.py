@@ -28,9 +28,14 @@ def description_of(content: bytes, where: str) -> Description | None:
 
     Raises TopologyError.
     """
-    if len(content) > _MOST_BYTES or content.lstrip()[:1] == b"<":
+    if content.lstrip()[:1] == b"<":
         return None
+    beginning = content[:_MOST_BYTES]
     try:
+        if len(content) > _MOST_BYTES and (
+            _NODE_RESOURCES.search(beginning) or _LSCPU.search(beginning)
+        ):
+            raise TopologyError("is over 2 MiB; write one machine only, with 'lscpu -p'")
         if _NODE_RESOURCES.search(content):
             from atoll.imports.node_resources import read_node_resources
 

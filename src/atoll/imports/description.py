@@ -71,6 +71,9 @@ def checked(described: Description) -> Description:
     if max(sizes, default=0) >= _MOST_BYTES:
         raise TopologyError(f"a size of {max(sizes):.1e} bytes: no machine has so much")
     rows = described.distances
+    for distance in (distance for row in rows.values() for distance in row):
+        if not 10 <= distance <= 255:
+            raise TopologyError(f"a distance of {distance:.6g}: Linux has 10 to 255")
     if (
         nodes
         and rows

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from atoll.errors import TopologyError
@@ -25,6 +26,10 @@ from atoll.schema.size import parse_size
 Row = Mapping[str, str]  # by column in capitals; without what lscpu leaves open
 
 _JOINED = "(LC_ALL=C lscpu; lscpu -p; numactl -H) > FILE"
+_NO_DIES = (
+    "lscpu does not show dies; if a package of this machine has several, Atoll sees other chiplets "
+    "there, and 'atoll up' there refuses this plan; use XML of lstopo to start it"
+)
 _NOT_KNOWN = ("", "-", "null", "None")
 _PLACES = ("CORE", "SOCKET", "NODE")
 _NO = ("n", "no", "false")
@@ -35,6 +40,10 @@ _CACHE_FIELD = re.compile(r"(L\d[di]?)(?: cache)?", re.IGNORECASE)
 _CACHE_SIZE = re.compile(
     r"(\d{1,12}(?:\.\d{1,3})? ?(?:[KMG](?:iB)?)?)(?: \((\d{1,6}) instances?\))?", re.ASCII
 )
+_NODE_CPUS = re.compile(r"(?:NUMA node|node )(\d{1,6}) (?:CPU\(s\)|cpus)")  # lscpu's, numactl's
+_ONLINE, _OFFLINE = "On-line CPU(s) list", "Off-line CPU(s) list"
+_COLUMNS = (("SOCKET", "package", "Socket(s)"), ("NODE", "node", "NUMA node(s)"))
+_SEVERAL = re.compile("[2-9]|[1-9][0-9]+")
 _BRACE = re.compile(r"\s*\{")
 _ROW = re.compile(r"\s*(\d|-|L\d)")
 _NODE_SIZE = re.compile(r"node (\d{1,6}) size: (\d{1,12}) MB")
@@ -61,22 +70,50 @@ def read_lscpu(content: bytes) -> Description:
             "without a table, it does not say which CPUs share a core or a cache; join it with one "
             f"on that machine: {_JOINED}"
         )
-    cpus = [_cpu(row) for row in found.rows if _is_online(row)]
+    cpus = _with_nodes(found, [_cpu(row) for row in found.rows if _is_online(row)])
+    offline = {_cpu(row).number for row in found.rows if not _is_online(row)}
+    offline |= set(_cpu_list(_OFFLINE, found.fields.get(_OFFLINE, "")))
     _refuse_two_machines(found, cpus)
     sizes = _cache_bytes(found, cpus)
     unknown = sorted({name for cpu in cpus for name in cpu.caches} - sizes.keys())
+    notices = [Notice(code="dies-unknown", message=_NO_DIES)]
+    if unknown:
+        notices.append(Notice(code="no-cache-sizes", message=_no_sizes(unknown)))
     return Description(
         kind="lscpu",
         cpus=tuple(cpus),
-        offline=tuple(_cpu(row).number for row in found.rows if not _is_online(row)),
+        offline=tuple(sorted(offline)),
         cache_bytes=sizes,
         memory_bytes=found.memory_bytes,
         distances=found.distances,
         architecture=found.fields.get("Architecture", ""),
         cpu_vendor=found.fields.get("Vendor ID", ""),
         cpu_model=found.fields.get("Model name", ""),
-        notices=(Notice(code="no-cache-sizes", message=_no_sizes(unknown)),) if unknown else (),
+        notices=tuple(notices),
     )
+
+
+def _cpu_list(label: str, text: str) -> tuple[int, ...]:
+    try:
+        return parse_cpulist(text)
+    except ValueError:
+        raise TopologyError(f"{label}: {text[:60]!r} is not a list of CPUs") from None
+
+
+def _with_nodes(found: _Found, cpus: list[Cpu]) -> list[Cpu]:
+    """A table may lack the nodes. The summary and numactl list the CPUs of each."""
+    nodes = {cpu.number: cpu.node for cpu in cpus if cpu.node is not None}
+    for label, text in found.fields.items():
+        match = _NODE_CPUS.fullmatch(label)
+        if match is None or text.startswith("0x"):  # `lscpu -x` has masks
+            continue
+        for number in _cpu_list(label, text.replace(" ", ",")):  # numactl's has blanks
+            if nodes.setdefault(number, int(match[1])) != int(match[1]):
+                raise TopologyError(
+                    f"CPU {number} is on node {nodes[number]} and on node {match[1]}; join outputs "
+                    "of one machine"
+                )
+    return [replace(cpu, node=nodes.get(cpu.number)) for cpu in cpus]
 
 
 def _no_sizes(names: list[str]) -> str:
@@ -87,18 +124,22 @@ def _no_sizes(names: list[str]) -> str:
 
 
 def _refuse_two_machines(found: _Found, cpus: list[Cpu]) -> None:
-    online = found.fields.get("On-line CPU(s) list", "")
-    try:
-        same = parse_cpulist(online) in ((), tuple(sorted(cpu.number for cpu in cpus)))
-    except ValueError:
-        same = False
-    if not same:
+    online = _cpu_list(_ONLINE, found.fields.get(_ONLINE, ""))
+    if online not in ((), tuple(sorted(cpu.number for cpu in cpus))):
         raise TopologyError(
-            f"its summary has the CPUs {online[:60]}, its table "
-            f"{format_cpulist(cpu.number for cpu in cpus)}; join outputs of one machine"
+            f"its summary has the CPUs {format_cpulist(online)[:60]}, its table "
+            f"{format_cpulist(cpu.number for cpu in cpus)[:60]}; join outputs of one machine"
         )
+    for column, what, label in _COLUMNS:
+        count = found.fields.get(label, "")
+        if _SEVERAL.fullmatch(count) and all(getattr(cpu, what) is None for cpu in cpus):
+            raise TopologyError(
+                f"its summary has {label} {count[:20]}, and its table no column {column}; use "
+                "'lscpu -p'"
+            )
     nodes = {cpu.node for cpu in cpus} - {None}
-    if found.memory_bytes and not nodes <= found.memory_bytes.keys():
+    memory = found.memory_bytes
+    if (memory and not nodes <= memory.keys()) or (len(memory) > 1 and not nodes):
         raise TopologyError("numactl has other nodes than lscpu; join outputs of one machine")
 
 

@@ -36,6 +36,14 @@ _POWERS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, 
 _ALIGNING = ("single-numa-node", "restricted", "SingleNUMANode", "Restricted")
 
 
+_ASSUMED = Notice(
+    code="cpus-assumed",
+    message="a NodeResourceTopology counts CPUs and does not name them, their cores, caches or "
+    "packages; CPU numbers are assumed, node by node, so use them only with 'atoll render --to "
+    "k8s', where the kubelet chooses the CPUs",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Zone:
     """What pods may have of a NUMA node, and what it has."""
@@ -71,7 +79,8 @@ def read_node_resources(content: bytes) -> Description:
         cpus = _koordinators(detail)
     else:
         cpus, kept = _assumed(zones, numbers)
-        notices += _about_assumed(zones)
+        notices.append(_ASSUMED)
+    notices += _about_reserved(zones, named=detail is not None)
     memory = {numbers[zone.name]: zone.memory_bytes for zone in zones}
     return Description(
         kind="node-resource-topology",
@@ -195,26 +204,21 @@ def _distances(zones: list[_Zone], numbers: Mapping[str, int]) -> dict[int, tupl
     return {numbers[zone.name]: tuple(zone.costs[name] for name in names) for zone in ordered}
 
 
-def _about_assumed(zones: list[_Zone]) -> list[Notice]:
-    notices = [
-        Notice(
-            code="cpus-assumed",
-            message="a NodeResourceTopology counts CPUs and does not name them, their cores, "
-            "caches or packages; CPU numbers are assumed, node by node, so use them only with "
-            "'atoll render --to k8s', where the kubelet chooses the CPUs",
-        )
-    ]
+def _about_reserved(zones: list[_Zone], *, named: bool) -> list[Notice]:
+    """`named`: the object names its CPUs, but not which of them the kubelet keeps."""
     cpus = sum(zone.all_cpus - zone.cpus for zone in zones)
     memory = sum(zone.all_memory_bytes - zone.memory_bytes for zone in zones)
-    if cpus > 0 or memory > 0:
-        notices.append(
-            Notice(
-                code="kubelet-reserved",
-                message=f"the kubelet keeps {cpus} CPUs and {gib(memory)} from pods; no plan uses "
-                "them",
-            )
+    if not cpus and not memory:
+        return []
+    effect = "no plan uses them"
+    if named and cpus:
+        effect = "which CPUs is unknown, so plans use all; leave some out with --reserve-cores"
+    return [
+        Notice(
+            code="kubelet-reserved",
+            message=f"the kubelet keeps {cpus} CPUs and {gib(memory)} from pods; {effect}",
         )
-    return notices
+    ]
 
 
 def _about_policy(item: dict[str, Any]) -> list[Notice]:

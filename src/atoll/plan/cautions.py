@@ -19,7 +19,7 @@ from atoll.schema.plan import CoordinatorKind, Malloc, MemoryPolicy, Slot
 from atoll.schema.size import MIB, gib
 
 # What an imported machine lacks that a plan depends on.
-_OF_IMPORTS = ("cpus-assumed", "kubelet-reserved", "topology-manager-policy")
+_OF_IMPORTS = ("cpus-assumed", "dies-unknown", "kubelet-reserved", "topology-manager-policy")
 
 
 def warnings(

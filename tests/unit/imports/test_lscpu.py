@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from atoll.engines import registry
 from atoll.errors import TopologyError
 from atoll.host.topology import read_machine
 from atoll.imports import description_of
 from atoll.imports.description import Cpu, Description, sysfs_of
+from atoll.plan import make_plan
 from atoll.schema.machine import Machine
 from tests.parts.imports import read_or_refused
 from tests.parts.paths import GOLDEN
@@ -151,17 +153,39 @@ def test_every_form_says_the_same(root: Path, table: list[str], sizes: list[str]
         (0, 1),
         (1, 3),
     ]
-    assert found.offline == (() if table == ["-p"] else (15,))
+    assert found.offline == (() if table == ["-p"] and "-C" in sizes else (15,))
     assert found.cache_bytes == {"L1D": 32 << 10, "L2": found.cache_bytes["L2"], "L3": 24 << 20}
     # lscpu rounds to a tenth where it uses units.
     assert found.cache_bytes["L2"] == pytest.approx(1280 << 10, rel=0.05)
-    assert found.notices == ()
+    assert [notice.code for notice in found.notices] == ["dies-unknown"]
 
 
 def test_a_table_alone(root: Path) -> None:
     found = description_of(lscpu(root, "-p").encode(), "file")
     assert found is not None
-    assert [notice.code for notice in found.notices] == ["no-cache-sizes"]
+    assert [notice.code for notice in found.notices] == ["dies-unknown", "no-cache-sizes"]
+
+
+def test_a_machine_with_dies(tmp_path: Path) -> None:
+    """lscpu does not show them, so a plan of its output is not one for the machine itself."""
+    machine = read_machine(str(GOLDEN / "machines/dies.xml"))
+    root = write(of_machine(machine), tmp_path / "root")
+    found = read(lscpu(root) + lscpu(root, "-p") + numactl(machine), tmp_path)
+    assert found.machine_id != machine.machine_id
+    plan = make_plan(found, registry.get("spark").traits, "auto")
+    assert any("does not show dies" in warning for warning in plan.warnings)
+
+
+NO_NODES = "# CPU,Core,Socket\n0,0,0\n1,1,0\n2,2,1\n3,3,1\n"
+NUMACTL = "node 0 cpus: 0 1\nnode 0 size: 8 MB\nnode 1 cpus: 2 3\nnode 1 size: 8 MB\n"
+SUMMARY = "NUMA node(s): 2\nNUMA node0 CPU(s): 0,1\nNUMA node1 CPU(s): 2,3\n"
+
+
+@pytest.mark.parametrize("beside", [NUMACTL, SUMMARY, SUMMARY + NUMACTL])
+def test_a_table_without_nodes(beside: str) -> None:
+    found = description_of((NO_NODES + beside).encode(), "file")
+    assert found is not None
+    assert [cpu.node for cpu in found.cpus] == [0, 0, 1, 1]
 
 
 def test_sizes_before_2_34_are_of_one_cache() -> None:
@@ -188,6 +212,14 @@ TABLE = "# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\n0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1
         (TABLE + "x2,1,0,0,,1,1,1,0\n", "CPU 'x2' is not a number"),
         (TABLE + "9999,9999,0,0,,1,1,1,0\n", "CPU 9999: Linux has at most 8192"),
         ("On-line CPU(s) list: 0-3\n" + TABLE, "0-3, its table 0-1"),
+        ("On-line CPU(s) list: 0-x\n" + TABLE, "'0-x' is not a list of CPUs"),
+        ("Off-line CPU(s) list: 1\n" + TABLE, "CPU 1 appears twice"),
+        ("NUMA node(s): 2\n" + NO_NODES, "NUMA node(s) 2, and its table no column NODE"),
+        ("Socket(s): 2\n# CPU,Core\n0,0\n1,1\n", "Socket(s) 2, and its table no column SOCKET"),
+        (TABLE + "node 1 cpus: 1\n", "CPU 1 is on node 0 and on node 1"),
+        (NO_NODES + "node 0 size: 5 MB\nnode 1 size: 5 MB\n", "other nodes than lscpu"),
+        (NO_NODES + "node 0 cpus: 0 1\n", "CPU 2 has no node"),
+        (TABLE + "node 0 size: 5 MB\nnode distances:\nnode 0\n 0: 9\n", "a distance of 9"),
         (TABLE + "node 1 size: 5 MB\n", "other nodes than lscpu"),
         (TABLE + "node 0 size: 5 MB\nnode distances:\nnode 0 1\n 0: 10 20\n", "distances"),
         # A core without L1: `-e` leaves out what a CPU lacks.
@@ -230,6 +262,10 @@ def test_damaged_output_is_read_or_refused(data: st.DataObject) -> None:
         lines[place] = lines[place][:cut] + new + lines[place][cut + data.draw(st.integers(0, 3)) :]
     content = "\n".join(lines).encode(errors="replace")
     assert read_or_refused(content)
+
+
+def test_what_is_too_large() -> None:
+    assert "is over 2 MiB" in refusal(TABLE + "# \n" * 700_000)
 
 
 def test_this_machine(tmp_path: Path) -> None:

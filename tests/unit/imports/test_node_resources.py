@@ -113,11 +113,17 @@ def test_koordinators_cpus(tmp_path: Path) -> None:
         for cpu in range(8)
     ]
     annotations = {"node.koordinator.sh/cpu-topology": json.dumps({"detail": detail})}
-    machine = read(item(metadata={"annotations": annotations}), tmp_path)
+    metadata = {"annotations": annotations}
+    machine = read(item(metadata=metadata), tmp_path)
     assert [core.pus for core in machine.cores] == [(0, 4), (1, 5), (2, 6), (3, 7)]
     assert [package.pus for package in machine.packages] == [(0, 1, 4, 5), (2, 3, 6, 7)]
     assert [node.memory_bytes for node in machine.nodes] == [64 * GIB, 64 * GIB]
     assert codes(machine) == []
+    machine = read(item(zone(0, "4", "2"), zone(1, "4"), metadata=metadata), tmp_path)
+    assert machine.allowed.pus == tuple(range(8))
+    [notice] = machine.warnings
+    assert (notice.code, "2 CPUs" in notice.message) == ("kubelet-reserved", True)
+    assert "which CPUs is unknown" in notice.message
 
 
 def test_a_list_of_one_and_json(tmp_path: Path) -> None:
@@ -159,6 +165,7 @@ def lacking(name: str) -> dict[str, Any]:
         (item(zone(0, cpus=True)), "'True' is not a quantity"),
         (item(zone(0, cpus="9000")), "over 8192 CPUs"),
         (item(zone(0, cpus="0")), "names no CPU"),
+        (item({**zone(0), "costs": [{"name": "node-0", "value": "1e99"}]}), "of 1e+99: Linux has"),
         (item(zone(0), zone(0)), "two zones of type Node have one name"),
         (lacking("cpu"), "does not count its CPUs"),
         (item(apiVersion="topology.node.k8s.io/v1beta1"), "apiVersion"),
@@ -194,8 +201,10 @@ def test_hostile_files(name: str) -> None:
     assert read_or_refused(HOSTILE[name])
 
 
-def test_what_is_too_large_is_something_else() -> None:
-    assert description_of(b"kind: NodeResourceTopology\n" + b"# \n" * 700_000, "file") is None
+def test_what_is_too_large() -> None:
+    with pytest.raises(TopologyError, match=r"^file: is over 2 MiB"):
+        description_of(b"kind: NodeResourceTopology\n" + b"# \n" * 700_000, "file")
+    assert description_of(b"# \n" * 700_000, "file") is None
 
 
 JUNK = st.recursive(
