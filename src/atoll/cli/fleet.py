@@ -23,7 +23,19 @@ if TYPE_CHECKING:
     from atoll.schema.fleet_answers import HostAnswer
 
 _PASSES_ON = {"ignore_unknown_options": True}
-_inventory = click.argument("inventory", metavar="INVENTORY")
+
+
+def _no_option(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value.startswith("-"):
+        raise UsageError(
+            f"options for the hosts come last; {value!r} stands where "
+            f"{parameter.make_metavar(context)} belongs"
+        )
+    return value
+
+
+_inventory = click.argument("inventory", metavar="INVENTORY", callback=_no_option)
+_engine = click.argument("engine", callback=_no_option)
 _name = click.argument("name", required=False)
 _rest = click.argument("options", metavar="[OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
 _json = click.option("--json", "as_json", is_flag=True, help="Print the answers as JSON.")
@@ -84,7 +96,7 @@ def measure(inventory: str, options: tuple[str, ...], folder: str | None, as_jso
     epilog="Example: atoll fleet plan hosts.json spark --policy wicp -o fleet",
 )
 @_inventory
-@click.argument("engine")
+@_engine
 @_rest
 @_folder
 @_json
@@ -108,7 +120,7 @@ def plan(
     "fleet/ --name nightly",
 )
 @_inventory
-@click.argument("what", metavar="ENGINE|FOLDER/")
+@click.argument("what", metavar="ENGINE|FOLDER/", callback=_no_option)
 @_rest
 @click.option("--name", help="Name of the fleet (default: the engine's).")
 @_json
@@ -184,7 +196,7 @@ def down(name: str | None, forget: bool, as_json: bool) -> None:
     epilog="Example: atoll fleet bench hosts.json spark --queries 1,6,18 --blocks 5 -o fleet",
 )
 @_inventory
-@click.argument("engine")
+@_engine
 @_rest
 @click.option(
     "-o",
@@ -245,8 +257,6 @@ def _look(what: str, inventory: str, work: Any, folder: str | None, as_json: boo
     from atoll.fleet.asking import ask_all
     from atoll.fleet.inventory import read_inventory
 
-    if inventory.startswith("-"):
-        raise UsageError(f"options for the hosts follow INVENTORY; {inventory!r} comes before it")
     hosts = read_inventory(inventory)
     if folder:
         make_folder(Path(folder))
@@ -270,14 +280,15 @@ def _answer(
         command=what, fleet=fleet, asked_unix_s=time.time(), hosts=tuple(answers)
     )
     text = document.model_dump_json(indent=1)
-    if folder:
-        write_atomic(Path(folder) / f"{what}.json", text + "\n")
     if as_json:
         print(text)
     else:
         show(fleet_table(answers))
     for line in fault_lines(answers):
         print(f"atoll: {line}", file=sys.stderr)
+    if folder:
+        write_atomic(Path(folder) / f"{what}.json", text + "\n")
+        print(f"atoll: results: {folder}", file=sys.stderr)
     failed = sum(answer.exit_code != 0 for answer in answers)
     if failed:
         raise CheckFailed(f"{plural(failed, 'host')} of {len(answers)} failed")

@@ -26,6 +26,7 @@ LIMIT_S = 120.0  # of a command that only looks
 _AT_ONCE = 64
 _MOST_NAMED = 5
 _MOST_WARNINGS = 20
+_LONGEST_FACT = 100
 _COMPLAINT, _WARNING = "atoll: ", "atoll: warning: "
 
 
@@ -132,9 +133,9 @@ async def _asked(host: Reach, work: Callable[[Task], Awaitable[None]]) -> HostAn
 
 
 def _presentable(value: str | int | float | None) -> str | int | float | None:
-    """Hosts may send characters that turn a terminal round, and numbers that are none."""
+    """Hosts may send characters that turn a terminal round, numbers that are none, and much."""
     if isinstance(value, str):
-        return printable(value)
+        return printable(value[:_LONGEST_FACT])
     return value if value is None or abs(value) < 2**63 else None
 
 

@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import TypeVar
 
 import asyncssh
@@ -40,8 +41,10 @@ from atoll.schema.fleet_answers import Clock
 from atoll.schema.text import first_line, printable
 
 CONNECT_S = 10.0
+_SSH_PORT = 22
 _KEEPALIVES = 3
 _CHUNK = 1 << 16
+_LAST_UNIX_S = 2**33  # in the year 2242
 _LAST_WORDS = 4096
 # Exit codes: the shell finds no program or may not run it; an Atoll does not know `fleet`.
 _NO_PROGRAM = (127, 126, UsageError.exit_code)
@@ -55,9 +58,12 @@ class HostLost(CheckFailed):
 
 
 class _Client(asyncssh.SSHClient):
-    """Remembers the key that a host presented and that known_hosts does not have."""
+    """Remembers the key that a host presented and that known_hosts does not have, and whether it
+    has others for that host."""
 
-    presented = ""
+    known = asyncssh.SSHKnownHosts()
+    presented = algorithm = ""
+    has_others = False
 
     def validate_host_public_key(
         self,
@@ -66,7 +72,9 @@ class _Client(asyncssh.SSHClient):
         port: int,
         key: asyncssh.SSHKey,
     ) -> bool:
-        self.presented = f"{key.get_algorithm()} {key.get_fingerprint()}"
+        self.algorithm = key.get_algorithm()
+        self.presented = f"{self.algorithm} {key.get_fingerprint()}"
+        self.has_others = bool(self.known.match(host, addr, None if port == _SSH_PORT else port)[0])
         return False
 
 
@@ -109,6 +117,8 @@ class Link:
             host.say(request)
             heard = await host.hear(Time)
             took_s = time.monotonic() - began_s
+            if not 0 <= heard.unix_s < _LAST_UNIX_S:
+                raise HostLost(f"its clock says {heard.unix_s:g} s since 1970; set it")
             self.clock = Clock(
                 offset_s=round(heard.unix_s - sent_s - took_s / 2, 6), error_s=round(took_s / 2, 6)
             )
@@ -193,7 +203,7 @@ async def connected(reach: Reach) -> AsyncIterator[Link]:
     except AtollError:
         raise
     except asyncssh.HostKeyNotVerifiable as fault:
-        raise UsageError(_unknown_key(reach, client.presented, str(fault))) from None
+        raise UsageError(_unknown_key(reach, client, str(fault))) from None
     except asyncssh.PermissionDenied:
         raise NotPermitted(
             f"refuses the key of user {reach.user}; append the public key to "
@@ -216,11 +226,15 @@ async def connected(reach: Reach) -> AsyncIterator[Link]:
 
 async def _connect(reach: Reach, client: _Client) -> asyncssh.SSHClientConnection:
     try:
-        known_hosts = asyncssh.read_known_hosts(reach.known_hosts)
+        changed_ns = os.stat(reach.known_hosts).st_mtime_ns
+        client.known = _known_hosts(reach.known_hosts, changed_ns)
     except (OSError, ValueError) as fault:
-        why = getattr(fault, "strerror", None) or fault
+        why = getattr(fault, "strerror", None) or first_line(str(fault))
+        advice = "correct or replace the file"
+        if isinstance(fault, FileNotFoundError):
+            advice = _add_key(reach)
         raise UsageError(
-            f"known_hosts file {reach.known_hosts} cannot be read ({why}); {_add_key(reach)}"
+            f"known_hosts file {reach.known_hosts} cannot be read ({why}); {advice}"
         ) from None
     try:
         keys = () if reach.key_file is None else [asyncssh.read_private_key(reach.key_file)]
@@ -237,13 +251,19 @@ async def _connect(reach: Reach, client: _Client) -> asyncssh.SSHClientConnectio
             username=reach.user,
             client_keys=keys,
             agent_path=() if reach.key_file is None else None,
-            known_hosts=known_hosts,
+            known_hosts=client.known,
             client_factory=lambda: client,
             preferred_auth=["publickey"],
             disable_trivial_auth=True,
             keepalive_interval=BEAT_S,
             keepalive_count_max=_KEEPALIVES,
         )
+
+
+@lru_cache(maxsize=8)
+def _known_hosts(path: str, _changed_ns: int) -> asyncssh.SSHKnownHosts:
+    """Read once for all hosts: a file of 1000 lines takes 24 ms."""
+    return asyncssh.read_known_hosts(path)
 
 
 async def _beat(process: asyncssh.SSHClientProcess[bytes]) -> None:
@@ -277,18 +297,31 @@ def _reason(fault: Exception) -> str:
     return first_line(str(fault)) if str(fault) else type(fault).__name__
 
 
-def _unknown_key(reach: Reach, presented: str, reason: str) -> str:
-    if not presented:
-        return f"has a host key that is refused ({first_line(reason)}); {_add_key(reach)}"
+def _unknown_key(reach: Reach, client: _Client, reason: str) -> str:
+    if not client.presented:
+        return (
+            f"its host key is refused ({first_line(reason)}); give the machine a new host key, or "
+            f"correct {reach.known_hosts}"
+        )
+    if not client.has_others:
+        return (
+            f"presents the key {client.presented}, which {reach.known_hosts} does not have for "
+            f"it; {_add_key(reach, client.algorithm)}"
+        )
+    name = reach.address if reach.port == _SSH_PORT else f"[{reach.address}]:{reach.port}"
+    remove = shlex.join(["ssh-keygen", "-f", reach.known_hosts, "-R", name])
     return (
-        f"presents the key {presented}, which {reach.known_hosts} does not have for it; "
-        f"{_add_key(reach)}"
+        f"presents the key {client.presented}, but {reach.known_hosts} has another one for it: "
+        "the machine was installed again, or another one answers in its place; "
+        f"{_add_key(reach, client.algorithm, f'{remove} && ')}"
     )
 
 
-def _add_key(reach: Reach) -> str:
-    scan = f"ssh-keyscan -p {reach.port} -t ed25519 {reach.address}"
+def _add_key(reach: Reach, algorithm: str = "", first: str = "") -> str:
+    kind = next((kind for kind in ("ecdsa", "rsa") if kind in algorithm), "ed25519")
+    scan = f"ssh-keyscan -p {reach.port} -t {kind} {reach.address}"
     return (
-        "compare the host's key with 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub' on the "
-        f"machine's console; if they are the same, run: {scan} >> {shlex.quote(reach.known_hosts)}"
+        f"compare the host's key with 'ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub' on the "
+        f"machine's console; if they are the same, run: {first}{scan} >> "
+        f"{shlex.quote(reach.known_hosts)}"
     )

@@ -68,21 +68,25 @@ def up(
         try:
             answers = ask_all(hosts, "starting", start, tell)
         except BaseException as end:
-            left = _end(_reached(fleet, reached), tell)
+            left = _undone(fleet, reached, tell)
             if isinstance(end, KeyboardInterrupt) and any(one.exit_code for one in left):
                 names = ", ".join(one.host for one in left if one.exit_code)
                 raise KeyboardInterrupt(f"{names} cannot be reached; {_later(name)}") from None
             raise
         if not any(answer.exit_code for answer in answers):
             return answers
-        ended = {one.host: one for one in _end(_reached(fleet, reached), tell)}
+        ended = {one.host: one for one in _undone(fleet, reached, tell)}
         return tuple(_after_end(answer, ended.get(answer.host), name) for answer in answers)
 
 
-def _reached(fleet: Fleet, names: set[str]) -> Fleet:
-    """Only the hosts that were connected; on the others nothing can have been started."""
-    hosts = tuple(host for host in fleet.hosts if host.name in names)
-    return fleet.model_copy(update={"hosts": hosts})
+def _undone(fleet: Fleet, reached: set[str], tell: Tell) -> tuple[HostAnswer, ...]:
+    """End the hosts that were connected; on the others nothing can have been started."""
+    hosts = tuple(host for host in fleet.hosts if host.name in reached)
+    try:
+        return _end(fleet.model_copy(update={"hosts": hosts}), tell)
+    except KeyboardInterrupt:
+        again = f"something may still run; run: atoll fleet down {fleet.name}"
+        raise KeyboardInterrupt(again) from None
 
 
 def _after_end(answer: HostAnswer, end: HostAnswer | None, name: str) -> HostAnswer:

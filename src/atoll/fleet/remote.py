@@ -72,10 +72,13 @@ class Controller:
 
     def say(self, message: Message | None) -> None:
         """None: an empty line. Raises ControllerGone."""
-        data = line(message) if message else b"\n"
+        data = memoryview(line(message) if message else b"\n")
         try:
             while data:
-                data = data[os.write(self._sink, data) :]
+                # So much is written without waiting, once the pipe is ready.
+                if not select.select([], [self._sink], [], SILENCE_S)[1]:
+                    raise ControllerGone
+                data = data[os.write(self._sink, data[: select.PIPE_BUF]) :]
         except OSError:
             raise ControllerGone from None
         self._beat_s = time.monotonic()

@@ -9,6 +9,7 @@ import socket
 from math import inf
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from atoll import __version__
@@ -56,12 +57,23 @@ def test_a_host_key_is_never_accepted_by_itself(tmp_path: Path) -> None:
     with served(tmp_path, answering(Said(), ends())) as reach:
         known = Path(reach.known_hosts)
         right = known.read_text()
-        wrong = right.replace("AAAAC3NzaC1lZDI1NTE5AAAAI", "AAAAC3NzaC1lZDI1NTE5AAAAJ", 1)
-        for text in ("", wrong, right.replace("127.0.0.1", "127.0.0.2")):
+        for text in ("", right.replace("127.0.0.1", "127.0.0.2")):
             known.write_text(text)
             with pytest.raises(UsageError, match=r"SHA256:.*ssh-keyscan -p") as caught:
                 ask(reach)
-            assert reach.known_hosts in str(caught.value)
+            assert f"{reach.known_hosts} does not have" in str(caught.value)
+        other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
+        known.write_text(f"{right.split()[0]} {other}")
+        with pytest.raises(
+            UsageError, match=r"another one .* ssh-keygen -f .* -R .* && ssh-keyscan"
+        ):
+            ask(reach)
+        known.write_text(f"@revoked {right}")
+        with pytest.raises(UsageError, match=r"refused .*revoked"):
+            ask(reach)
+        known.write_bytes(b"\xff\xfe\n" + right.encode())
+        with pytest.raises(UsageError, match=r"cannot be read .* correct or replace"):
+            ask(reach)
         known.unlink()
         with fails(UsageError, known_hosts=reach.known_hosts, port=reach.port):
             ask(reach)
@@ -243,12 +255,21 @@ def test_a_clock_that_differs_is_reported(tmp_path: Path, ahead_s: float) -> Non
     assert any("NTP" in text for text in answer.warnings) == expected
 
 
+def test_a_clock_that_is_none(tmp_path: Path) -> None:
+    with (
+        served(tmp_path, answering(Said(), ends(), ahead_s=1e300)) as reach,
+        fails(HostLost, clock="1e+300"),
+    ):
+        ask(reach)
+
+
 def test_facts_can_be_shown(tmp_path: Path) -> None:
-    status = {"state": "ready", "error": "", "uptime_s": inf, "addresses": ["\x1bc"]}
+    status = {"state": "ready", "error": "", "uptime_s": inf, "addresses": ["\x1bc" * 1000]}
     said = json.dumps(status | {"endpoints": []})
     with served(tmp_path, answering(Said(), ends(stdout=said))) as reach:
         (answer,) = ask_all([reach], "looking", looking.status("one"), lambda line: None)
     assert answer.exit_code == 0
     assert answer.facts["up_s"] is None
     assert "\x1b" not in str(answer.facts["endpoint"])
+    assert len(str(answer.facts["endpoint"])) == 100
     show(fleet_table([answer]))

@@ -204,6 +204,24 @@ def test_an_interrupt_ends_what_was_started(
     assert state.names() == []
 
 
+def test_an_interrupt_while_it_is_undone_leaves_the_record(
+    hosts: Callable[..., list[Reach]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here,) = hosts(a=Host())
+
+    async def interrupted(task: Task, deployment: str) -> None:
+        def again(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(deploy, "ask_all", again)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(deploy, "look_at", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="run: atoll fleet down x"):
+        deploy.up("x", [here], "toy", (), quiet)
+    assert state.names() == ["x"]
+
+
 def test_two_commands_on_one_fleet(hosts: Callable[..., list[Reach]]) -> None:
     reaches = hosts(a=Host())
     with state.held("x"), fails(UsageError, name="x"):

@@ -94,4 +94,7 @@ def test_the_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run(["fleet", "discover", str(tmp_path / "none.json")]) == 2
     assert run(["fleet", "plan", "--policy", "wic", open_key]) == 2
     assert run(["fleet", "up", open_key, "x", "--dry-run"]) == 2
+    for command in ("up", "plan", "bench"):
+        assert run(["fleet", command, open_key, "--policy", "wic", "toy"]) == 2
+        assert "options for the hosts come last" in capsys.readouterr().err
     assert run(["fleet", "status", "nobody"]) == 2

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from atoll import __version__
 from atoll.errors import UsageError
 from atoll.fleet import remote
-from atoll.fleet.protocol import FILE, Request
+from atoll.fleet.protocol import FILE, Reply, Request
 from atoll.fleet.remote import Controller, ControllerGone, Run, serve
 from atoll.host.processes import Finished
 from tests.parts.faults import fails
@@ -305,6 +305,15 @@ def test_somebody_else_at_the_other_end(talk: Begin) -> None:
 def test_whatever_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         remote._parsed(Request, f"{text} no JSON")
+
+
+def test_a_controller_that_reads_nothing_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "SILENCE_S", 0.1)
+    source, to = os.pipe()  # with room for 64 KiB
+    with pytest.raises(ControllerGone):
+        Controller(source, to).say(Reply(0, "x" * (1 << 20), ""))
+    os.close(source)
+    os.close(to)
 
 
 def test_a_line_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
