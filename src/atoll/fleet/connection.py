@@ -15,7 +15,6 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import TypeVar
 
 import asyncssh
@@ -226,8 +225,7 @@ async def connected(reach: Reach) -> AsyncIterator[Link]:
 
 async def _connect(reach: Reach, client: _Client) -> asyncssh.SSHClientConnection:
     try:
-        changed_ns = os.stat(reach.known_hosts).st_mtime_ns
-        client.known = _known_hosts(reach.known_hosts, changed_ns)
+        client.known = asyncssh.read_known_hosts(reach.known_hosts)
     except (OSError, ValueError) as fault:
         why = getattr(fault, "strerror", None) or first_line(str(fault))
         advice = "correct or replace the file"
@@ -258,12 +256,6 @@ async def _connect(reach: Reach, client: _Client) -> asyncssh.SSHClientConnectio
             keepalive_interval=BEAT_S,
             keepalive_count_max=_KEEPALIVES,
         )
-
-
-@lru_cache(maxsize=8)
-def _known_hosts(path: str, _changed_ns: int) -> asyncssh.SSHKnownHosts:
-    """Read once for all hosts: a file of 1000 lines takes 24 ms."""
-    return asyncssh.read_known_hosts(path)
 
 
 async def _beat(process: asyncssh.SSHClientProcess[bytes]) -> None:

@@ -63,12 +63,12 @@ def test_a_host_key_is_never_accepted_by_itself(tmp_path: Path) -> None:
                 ask(reach)
             assert f"{reach.known_hosts} does not have" in str(caught.value)
         other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
-        known.write_text(f"{right.split()[0]} {other}")
+        known.write_text(f"{right.split()[0]} {other}\n")
         with pytest.raises(
             UsageError, match=r"another one .* ssh-keygen -f .* -R .* && ssh-keyscan"
         ):
             ask(reach)
-        known.write_text(f"@revoked {right}")
+        known.write_text(f"{right}@revoked {right}")
         with pytest.raises(UsageError, match=r"refused .*revoked"):
             ask(reach)
         known.write_bytes(b"\xff\xfe\n" + right.encode())
