@@ -48,10 +48,11 @@ def served(
         )
         made.append(server)
         loops.append(asyncio.get_running_loop())
-        async with await asyncio.start_server(server.connected, sock=listener):
-            ready.set()
-            await ended.wait()
-            server.close()
+        serving = asyncio.create_task(server.serve(listener))
+        ready.set()
+        await ended.wait()
+        serving.cancel()
+        await asyncio.wait({serving})
 
     def publish(view: LiveView) -> None:
         async def publish_there() -> None:

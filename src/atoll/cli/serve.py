@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import signal
 import socket
 import sys
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.cli.options import machine_for, rendered_option
-from atoll.errors import UsageError
+from atoll.errors import AtollError, UsageError
 from atoll.host.listening import allow_files, listen
 from atoll.host.local import LocalHost
 from atoll.schema.live import LiveView
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from atoll.live.watcher import Watcher
 
 _PORT = 9775
-_OTHER_FILES = 200  # open files that are not streams
+_OTHER_FILES = 200  # open files that are not streams: other connections, and what a look reads
 
 
 @click.command(
@@ -67,19 +68,18 @@ def command(address: str, port: int, token_file: str | None, rendered: tuple[str
     from atoll.store.plan_file import read_rendered
     from atoll.store.tokens import token_in
 
-    if address in ("", "0.0.0.0", "::"):
-        raise UsageError(f"--listen {address!r}: name the address of one network interface")
+    ip = _parsed(address)
     path = Path(token_file) if token_file else state_dir("serve") / "token"
     token, machine = token_in(path), machine_for()
     try:
-        listener = listen(address, port)
+        listener = listen(str(ip), port)
     except OSError as fault:
         raise UsageError(
-            f"{address} port {port}: {fault.strerror or fault}; give another --port or --listen"
+            f"{ip} port {port}: {fault.strerror or fault}; give another --port or --listen"
         ) from None
     port = listener.getsockname()[1]
-    shown = f"[{address}]" if ":" in address else address
-    hosts = frozenset({shown.lower(), "localhost", "127.0.0.1", "[::1]"})
+    shown = f"[{ip}]" if ip.version == 6 else str(ip)
+    hosts = frozenset({shown, "localhost", "127.0.0.1", "[::1]"})
     streams = max(1, min(STREAMS, allow_files(STREAMS + _OTHER_FILES) - _OTHER_FILES))
     watcher = Watcher(LocalHost(), rendered=[read_rendered(folder) for folder in rendered])
     server = LiveServer(
@@ -91,9 +91,22 @@ def command(address: str, port: int, token_file: str | None, rendered: tuple[str
     )
     secret = f"#token={token}" if sys.stdout.isatty() else f" (its token is in {path})"
     print(f"http://{shown}:{port}/{secret}", flush=True)
-    if address not in (LOOPBACK, "::1", "localhost"):
+    if not ip.is_loopback:
         print("atoll: HTTP is not encrypted: who reads the network gets the token", file=sys.stderr)
     asyncio.run(_serve(server, watcher, listener, _report()))
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The sockets take more spellings, of which some mean all interfaces: '0', '::ffff:0.0.0.0'."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        raise UsageError(f"--listen {address!r}: not an IP address; give one, like ::1") from None
+    if isinstance(ip, ipaddress.IPv6Address):
+        ip = ip.ipv4_mapped or ip
+    if ip.is_unspecified:
+        raise UsageError(f"--listen {address!r}: name the address of one network interface")
+    return ip
 
 
 async def _serve(
@@ -105,18 +118,27 @@ async def _serve(
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    async with await asyncio.start_server(server.connected, sock=listener):
+    failed = ""
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(server.serve(listener))
         with ThreadPoolExecutor(1, "looks") as looks:  # one thread, whose CPU time is counted
             while not ended.is_set():
-                view = await loop.run_in_executor(looks, watcher.look)
-                server.publish(view)
-                report(view)
+                try:
+                    view = await loop.run_in_executor(looks, watcher.look)
+                except (OSError, AtollError) as fault:  # clients keep the view before
+                    if str(fault) != failed:
+                        print(f"atoll: a look failed: {fault}", file=sys.stderr, flush=True)
+                    failed = str(fault)
+                else:
+                    failed = ""
+                    server.publish(view)
+                    report(view)
                 try:
                     async with asyncio.timeout(watcher.pause_s):
                         await ended.wait()
                 except TimeoutError:
                     continue
-        server.close()
+        serving.cancel()
 
 
 def _report() -> Callable[[LiveView], None]:

@@ -10,7 +10,7 @@ _SEND_BYTES = 64 << 10  # the kernel takes this for each client that does not re
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """Raises OSError; `address` is IPv4 or IPv6."""
+    """Does not block. Raises OSError; `address` is IPv4 or IPv6."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -18,6 +18,7 @@ def listen(address: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         listener.bind((address, port))
         listener.listen(_BACKLOG)
+        listener.setblocking(False)
     except OSError:
         listener.close()
         raise

@@ -28,9 +28,10 @@ class Family(NamedTuple):
     samples: Callable[[LiveView], Samples]
 
 
-def open_metrics(view: LiveView) -> str:
+def open_metrics(view: LiveView, look_age_s: float) -> str:
+    """`look_age_s`: how long ago the view was made."""
     lines = []
-    for family in FAMILIES:
+    for family in (*FAMILIES, _look_age(look_age_s)):
         lines.append(f"# TYPE {family.name} {family.kind}")
         lines += [f"# UNIT {family.name} {family.unit}"] if family.unit else []
         lines.append(f"# HELP {family.name} {family.help}")
@@ -105,6 +106,17 @@ def _ages(view: LiveView) -> Samples:
             yield {**place, "figures": "memory"}, slot.memory_age_s
 
 
+def _look_age(look_age_s: float) -> Family:
+    """Not a time of day: the clocks of two machines can differ."""
+    return Family(
+        "atoll_watch_look_age_seconds",
+        "gauge",
+        "seconds",
+        "Age of the last look that succeeded.",
+        _of_view(lambda _: look_age_s),
+    )
+
+
 def _migrations(slot: SlotView) -> float | None:
     return None if slot.migrations_per_s is None else slot.migrations
 
@@ -115,31 +127,35 @@ FAMILIES = (
     Family("atoll_drift_findings", "gauge", "",
            "Threads, pages and processes that are not where the plan put them.", _drift),
     Family("atoll_slot_drift_findings", "gauge", "",
-           "The same for a slot's processes.", _of_slots(lambda slot: slot.drift)),
+           "Threads and pages of a slot that are not where the plan put them.",
+           _of_slots(lambda slot: slot.drift)),
     Family("atoll_slot_threads", "gauge", "",
-           "Threads.", _of_slots(lambda slot: slot.threads)),
+           "Threads of a slot's processes.", _of_slots(lambda slot: slot.threads)),
     Family("atoll_slot_threads_outside", "gauge", "",
            "Threads that may run outside of the slot.", _of_slots(lambda slot: slot.outside)),
     Family("atoll_slot_cpu_seconds", "counter", "seconds",
-           "CPU time since the watch began.", _of_slots(lambda slot: slot.cpu_seconds)),
+           "CPU time of a slot's processes since the watch began.",
+           _of_slots(lambda slot: slot.cpu_seconds)),
     Family("atoll_slot_home_ratio", "gauge", "ratio",
-           "Share of CPU time on the slot's CPUs.", _of_slots(lambda slot: slot.home_share)),
+           "Share of a slot's CPU time on its own CPUs.", _of_slots(lambda slot: slot.home_share)),
     Family("atoll_slot_local_memory_ratio", "gauge", "ratio",
-           "Share of pages on the node that uses them.", _of_slots(lambda slot: slot.local_share)),
+           "Share of a slot's pages on the node of the threads that use them.",
+           _of_slots(lambda slot: slot.local_share)),
     Family("atoll_slot_migrations", "counter", "",
-           "Moves of threads to another CPU since the watch began.", _of_slots(_migrations)),
+           "Moves of a slot's threads to another CPU since the watch began.",
+           _of_slots(_migrations)),
     Family("atoll_slot_memory_bytes", "gauge", "bytes",
-           "Resident memory by node.", _pages),
+           "Resident memory of a slot by node.", _pages),
     Family("atoll_slot_memory_bytes_per_second", "gauge", "",
-           "Bandwidth, where resctrl counts it.", _of_slots(lambda slot: slot.bytes_per_s)),
+           "Memory bandwidth of a slot, where resctrl counts it.",
+           _of_slots(lambda slot: slot.bytes_per_s)),
     Family("atoll_slot_local_memory_bytes_per_second", "gauge", "",
-           "The part to the own node.", _of_slots(lambda slot: slot.local_bytes_per_s)),
+           "Bandwidth of a slot to memory of its own node, where resctrl counts it.",
+           _of_slots(lambda slot: slot.local_bytes_per_s)),
     Family("atoll_figures_age_seconds", "gauge", "seconds",
-           "Age of the figures.", _ages),
+           "Age of a slot's figures, from the last look at masks, runs or memory.", _ages),
     Family("atoll_watch_cpu_ratio", "gauge", "ratio",
-           "Share of one core that the looks use.", _of_view(lambda view: view.cost)),
-    Family("atoll_watch_look_timestamp_seconds", "gauge", "seconds",
-           "Time of the last look.", _of_view(lambda view: view.at_unix_s)),
+           "Share of one core that the agent's looks use.", _of_view(lambda view: view.cost)),
     Family("atoll_watch_unreadable_records", "gauge", "",
-           "Records that cannot be read.", _of_view(lambda view: len(view.notices))),
+           "Records of deployments that cannot be read.", _of_view(lambda view: len(view.notices))),
 )  # fmt: skip

@@ -9,13 +9,16 @@ h11 speaks the protocol; this module has the sockets and the rules:
   foreign name that resolves to this machine (DNS rebinding) is refused.
 - A client gets the newest event once it has taken the one before. A slow one misses events, one
   that takes nothing is dropped, and nobody waits for either.
-- The numbers of streams and of connections are bounded; beyond, a client gets 503.
+- The numbers of streams and of connections are bounded. Beyond, a stream gets 503, and the oldest
+  connection that has not given the token ends in favour of a new one. So nobody without the token
+  can keep others out, or use up this process's files.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -28,7 +31,7 @@ from atoll.schema.live import LiveView
 STREAMS = 1000
 _MORE_CONNECTIONS = 64  # for pages and metrics
 REQUEST_S = 10.0  # a client has this long for a request
-_SHORT_S = 1.0
+_ACCEPT_AGAIN_S = 1.0
 STALL_S = 30.0  # and this long to take an event
 _MOST_HEADER_BYTES = 16 << 10
 _READ_BYTES = 16 << 10
@@ -76,41 +79,64 @@ class LiveServer:
         self._most_streams, self._stall_s = streams, stall_s
         self.open_streams = 0
         self._tasks: set[asyncio.Task[None]] = set()  # one for each connection
+        self._strangers: dict[asyncio.Task[None], None] = {}  # those without the token, in order
         self._view: LiveView | None = None
-        self._event = b""
+        self._event, self._published_s = b"", 0.0
         self._news = asyncio.Event()
 
     def publish(self, view: LiveView) -> None:
         """Make this the newest view. Never waits for a client."""
         self._view, self._event = view, f"data: {view.model_dump_json()}\n\n".encode()
+        self._published_s = asyncio.get_running_loop().time()
         self._news.set()
         self._news = asyncio.Event()
 
-    def close(self) -> None:
-        """End all connections."""
-        for task in self._tasks:
-            task.cancel()
+    async def serve(self, listener: socket.socket) -> None:
+        """Serve all clients until this is cancelled."""
+        loop = asyncio.get_running_loop()
+        try:
+            with listener:
+                while True:
+                    await self._make_room()
+                    try:
+                        link, _ = await loop.sock_accept(listener)
+                    except OSError:  # the machine has no more files or memory
+                        await asyncio.sleep(_ACCEPT_AGAIN_S)
+                        continue
+                    task = loop.create_task(self._connected(link))
+                    self._tasks.add(task)
+                    self._strangers[task] = None
+                    task.add_done_callback(self._ended)
+                    await asyncio.sleep(0)  # it begins; else it could be ended with its link open
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection, for `asyncio.start_server`."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def _make_room(self) -> None:
+        while len(self._tasks) >= self._most_streams + _MORE_CONNECTIONS:
+            awaited = self._tasks
+            if self._strangers:
+                oldest = next(iter(self._strangers))
+                oldest.cancel()
+                awaited = {oldest}
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._strangers.pop(task, None)
+
+    async def _connected(self, link: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=link)
         # An event is sent only when the one before has left.
         writer.transport.set_write_buffer_limits(high=0)
         client = _Client(reader, writer, self._stall_s)
         try:
-            if len(self._tasks) > self._most_streams + _MORE_CONNECTIONS:
-                # An answer before the request is read would be lost in a reset.
-                await client.request(_SHORT_S)
-                await client.refuse(_Refused(503, "too many connections; try again later"))
-                return
             while await self._serve(client):
                 pass
         except (OSError, TimeoutError, h11.ProtocolError):
             return  # the client is gone, too slow, or speaks no HTTP
         finally:
-            self._tasks.discard(task)
             writer.transport.abort()
 
     async def _serve(self, client: _Client) -> bool:
@@ -144,15 +170,20 @@ class LiveServer:
         }
         if path not in routes:
             raise _Refused(404, "there is no such page")
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        same = hmac.compare_digest(given.strip().encode(), self._token.encode())
+        if not same or scheme.lower() != "bearer":
             raise _Refused(401, "the token is missing or wrong; open the URL that was printed")
+        task = asyncio.current_task()
+        assert task is not None
+        self._strangers.pop(task, None)
         await routes[path](client)
 
     async def _metrics(self, client: _Client) -> None:
         if self._view is None:
             raise _Refused(503, "the first look is not over; try again later")
-        await client.respond(CONTENT_TYPE, open_metrics(self._view).encode())
+        age_s = asyncio.get_running_loop().time() - self._published_s
+        await client.respond(CONTENT_TYPE, open_metrics(self._view, age_s).encode())
 
     async def _send_pictures(self, client: _Client) -> None:
         await client.respond("application/json", await asyncio.to_thread(self._pictures))

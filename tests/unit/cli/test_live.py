@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
 import os
 import pty
 import select
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -15,16 +18,21 @@ import termios
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fcntl import ioctl
 from http.client import HTTPResponse
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from atoll.cli import run
+from atoll.cli import run, serve
+from atoll.host.listening import listen
+from atoll.live.server import LiveServer
+from atoll.schema.live import LiveView
 from tests.parts.faults import check_complaint
+from tests.parts.live import live_view
 
 ATOLL = [sys.executable, "-m", "atoll"]
 PATIENCE_S = 120.0
@@ -111,10 +119,12 @@ def test_signals_and_ctrl_c_restore_it(
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def serving(
+    folder: Path, *, before: tuple[str, ...] = ()
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A server with its token in a file there, and its address."""
     process = subprocess.Popen(
-        [*ATOLL, "serve", "--port", "0", "--token-file", str(folder / "token")],
+        [*before, *ATOLL, "serve", "--port", "0", "--token-file", str(folder / "token")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -163,8 +173,48 @@ def test_it_serves_metrics_and_ends_at_sigterm(tmp_path: Path) -> None:
         process.terminate()
         out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0
-        assert token not in out + err, "only a terminal gets the token"
+        assert token not in out, "only a terminal gets the token"
+        assert err == "", "a stream that was open is no fault"
         stream.close()
+
+
+def test_clients_without_the_token_neither_end_it_nor_keep_others_out(tmp_path: Path) -> None:
+    few_files = ("bash", "-c", 'ulimit -n 300; exec "$@"', "bash")
+    with serving(tmp_path, before=few_files) as (url, process), ExitStack() as links:
+        port = int(url.rstrip("/").rpartition(":")[2])
+        for _ in range(400):
+            links.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
+        token = (tmp_path / "token").read_text().strip()
+        stream = get(f"{url}events", token)
+        for _ in range(3):  # looks go on
+            assert stream.readline().startswith(b"data: ") and stream.readline() == b"\n"
+        assert get(f"{url}metrics", token).status == 200
+        process.terminate()
+        assert process.communicate(timeout=PATIENCE_S) == ("", "")
+        assert process.returncode == 0
+
+
+def test_a_look_that_fails_is_reported_once_and_the_next_one_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown: list[LiveView] = []
+
+    class Watcher:
+        pause_s = 0.0
+        looks = 0
+
+        def look(self) -> LiveView:
+            self.looks += 1
+            if self.looks < 3:
+                raise OSError(errno.EMFILE, "too many open files")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return live_view(1)
+
+    server = LiveServer("token", frozenset(), {}, bytes)
+    watcher = cast("Any", Watcher())
+    asyncio.run(serve._serve(server, watcher, listen("127.0.0.1", 0), shown.append))
+    assert len(shown) >= 1
+    assert capsys.readouterr().err.count("a look failed: [Errno 24] too many open files") == 1
 
 
 def test_it_refuses_a_token_that_others_can_read(
@@ -193,5 +243,14 @@ def test_ports_and_addresses_that_cannot_be_used(
         check_complaint(capsys.readouterr().err, address="127.0.0.1", port=port)
     assert run(["serve", "--listen", "192.0.2.1", "--port", "0", *token]) == 2
     check_complaint(capsys.readouterr().err, address="192.0.2.1", port=0)
-    assert run(["serve", "--listen", "0.0.0.0", *token]) == 2
-    check_complaint(capsys.readouterr().err, address="0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    "address", ["0", "00.0.0.0", "0.0.0.0", "::", "0:0::0", "::ffff:0.0.0.0", "eth0"]
+)
+def test_it_listens_at_no_address_of_all_interfaces(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = ["--token-file", str(tmp_path / "token")]
+    assert run(["serve", "--listen", address, "--port", "0", *token]) == 2
+    check_complaint(capsys.readouterr().err, address=address)

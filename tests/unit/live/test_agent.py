@@ -33,6 +33,11 @@ def test_it_starts_a_command_that_exists_and_needs_no_capability() -> None:
     assert "User=%i" in lines
 
 
+def test_it_says_how_to_see_processes_that_have_capabilities() -> None:
+    for text in (UNIT.read_text(), (ROOT / "docs/live.md").read_text()):
+        assert "AmbientCapabilities=CAP_SYS_PTRACE" in text
+
+
 def test_systemd_reads_the_units_of_the_agent(tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
     if program is None:

@@ -59,11 +59,17 @@ def test_a_stream_sends_the_newest_view_at_once_and_then_each(server: Served) ->
 
 
 @pytest.mark.parametrize("path", ["/events", "/metrics", "/pictures"])
-@pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", "Basic eDp5", "Bearer \xe9"])
+@pytest.mark.parametrize(
+    "given", ["", "Bearer", "Bearer wrong", TOKEN, f"Basic {TOKEN}", "Bearer \xe9"]
+)
 def test_nothing_without_the_token(server: Served, path: str, given: str) -> None:
     answer = ask(server, path, Authorization=given)
     assert (answer.status, answer.getheader("WWW-Authenticate")) == (401, "Bearer")
     assert b"atoll/live" not in answer.read()
+
+
+def test_the_name_of_the_scheme_has_no_case(server: Served) -> None:
+    assert ask(server, "/metrics", Authorization=f"bearer {TOKEN}").status == 200
 
 
 def test_the_token_is_not_taken_from_the_address(server: Served) -> None:
@@ -121,7 +127,7 @@ def test_head_and_a_connection_that_is_used_again(server: Served) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01",  # TLS
         b"GET / HTTP/1.1\r\n\r\n",  # no Host
         b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000,
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * (16 << 10),
         b"GET /\r\n\r\n",
         b"\0" * 1000 + b"\r\n\r\n",
     ],
@@ -130,13 +136,8 @@ def test_what_is_no_request_gets_400_and_the_end(server: Served, request_: bytes
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as link:
         link.sendall(request_)
         link.shutdown(socket.SHUT_WR)
-        said = b""
-        try:
-            while more := link.recv(4096):
-                said += more
-        except ConnectionResetError:
-            pass  # it did not read all
-    assert said == b"" or said.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431")), said
+        said = b"".join(iter(lambda: link.recv(4096), b""))
+    assert said.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431")), said
     assert ask(server, "/metrics").status == 200
 
 
@@ -181,7 +182,7 @@ def test_1000_clients_all_get_each_view_and_the_next_is_refused() -> None:
 
 def test_a_client_that_stalls_stops_nobody_and_is_dropped() -> None:
     large = live_view(2000)  # more than the kernel holds for a client
-    with served(stall_s=1.0) as server:
+    with served(stall_s=5.0) as server:
         server.publish(large)
         with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as stalled:
             stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
