@@ -80,6 +80,7 @@ def what_is_wrong(fault: ValidationError) -> str:
     # The first is pydantic's prefix to the message of a validator.
     words = first["msg"].removeprefix("Value error, ").replace("Invalid JSON", "not JSON")
     words = re.sub(r"^\w+ should ", "must ", words)  # 'Input should be greater than 0'
+    words = words.replace("a valid tuple", "a list")
     return f"field {place}: {words}" if place else words
 
 

@@ -42,7 +42,7 @@ class InstanceTypes(Record):
     format: Literal["atoll/instance-types"] = "atoll/instance-types"
     version: Literal[1] = 1
     currency: str = Field(pattern=r"^[\w.$¢-¥₠-⃀]{1,10}$")  # a code or a sign: EUR, €
-    types: tuple[InstanceType, ...] = Field(min_length=1)
+    types: tuple[InstanceType, ...] = Field(min_length=1, max_length=500)  # each takes a few ms
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:

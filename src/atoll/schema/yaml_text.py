@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_MOST_BYTES = 2 << 20  # reading takes seconds
+MOST_BYTES = 2 << 20  # reading takes seconds
 _DEEPEST = 64
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
@@ -13,7 +13,7 @@ def parse_yaml(content: bytes) -> Any:
     """The document. Raises ValueError with one line."""
     import yaml
 
-    if len(content) > _MOST_BYTES:
+    if len(content) > MOST_BYTES:
         raise ValueError("is over 2 MiB, which is too large")
     loader = _loader()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from atoll.errors import TopologyError, UsageError
@@ -10,17 +11,20 @@ from atoll.schema.base import validated
 from atoll.schema.instance_types import InstanceType, InstanceTypes
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
-from atoll.schema.yaml_text import parse_yaml
+from atoll.schema.yaml_text import MOST_BYTES, parse_yaml
 from atoll.store.plan_file import read_plan
+
+_TYPES = re.compile(rb"""format["']?\s*:\s*["']?atoll/instance-types""")
 
 
 def read_compared(path: str) -> Plan | InstanceTypes:
-    """What the file is shows its beginning: a plan is JSON. Raises UsageError."""
+    """JSON is a plan if it does not say that it is types. Raises UsageError."""
     try:
-        content = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as fault:
         raise UsageError(f"{path}: cannot be read ({fault.strerror})") from None
-    if content.lstrip().startswith(b"{") and b'"atoll/instance-types"' not in content[:4096]:
+    if content.lstrip().startswith(b"{") and not _TYPES.search(content):
         return read_plan(path)
     try:
         document = parse_yaml(content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,8 @@ def test_slots_share_their_l3(tmp_path: Path, capsys: Capture, policy: str, each
         ([kind()], {"currency": "\x1bc"}, "currency"),
         ([kind()], {"version": 2}, "version 2"),
         ([kind()], {"spot": True}, "spot is unknown"),
+        ([], {"types": 5}, "field types: must be a list"),
+        ([kind(str(n)) for n in range(501)], {}, "types: must have at most 500 items"),
     ],
 )
 def test_refused(tmp_path: Path, types: list[Any], fields: Any, says: str, capsys: Capture) -> None:
@@ -112,6 +115,32 @@ def test_refused(tmp_path: Path, types: list[Any], fields: Any, says: str, capsy
     assert str(caught.value).startswith(f"{path}: ")
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["block", "json", "flow", "format-last"])
+def test_forms_of_the_file(tmp_path: Path, form: str) -> None:
+    path = write(tmp_path, *(kind(f"type {n}") for n in range(80)))
+    document = yaml.safe_load(path.read_text())
+    if form == "format-last":
+        document["format"] = document.pop("format")
+    if form == "flow":
+        path.write_text(yaml.safe_dump(document, default_flow_style=True))
+    elif form != "block":
+        path.write_text(json.dumps(document))
+    found = read_compared(str(path))
+    assert isinstance(found, InstanceTypes)
+    assert len(found.types) == 80
+
+
+def test_a_file_without_an_end() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + (1 << 30), before[1]))
+    try:
+        with pytest.raises(UsageError, match="is over 2 MiB"):
+            read_compared("/dev/zero")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def test_a_machine_that_cannot_be_read(tmp_path: Path, capsys: Capture) -> None:
