@@ -56,7 +56,7 @@ def command() -> None:
     """Run Atoll on several machines, over ssh.
 
     INVENTORY is a JSON file with the hosts (docs/fleet.md). Each needs the same version of Atoll,
-    and nothing of it runs there but for a command's time. Unknown options go to the command on the
+    which runs there only as long as a command does. Unknown options go to the command on the
     hosts. The exit code is 1 if a host failed or drifted.
     """
 
@@ -211,7 +211,7 @@ def bench(
 ) -> None:
     """Compare policies on every host.
 
-    Runs 'atoll bench ENGINE OPTIONS' on all at the same time.
+    Runs 'atoll bench ENGINE OPTIONS' on up to 64 at the same time.
     """
     _need_library()
     from atoll.fleet import looking

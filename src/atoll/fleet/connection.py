@@ -24,6 +24,7 @@ from atoll import __version__
 from atoll.errors import AtollError, CheckFailed, NotPermitted, UsageError
 from atoll.fleet.protocol import (
     BEAT_S,
+    LARGEST_ANSWER,
     LARGEST_LINE,
     SILENCE_S,
     Hello,
@@ -102,7 +103,7 @@ class Link:
     async def _converse(self, request: Request) -> Reply:
         command = shlex.join([self.reach.atoll, "fleet", "remote"])
         process = await self._connection.create_process(command, encoding=None)
-        host = _Lines(process)
+        host = _Lines(process, LARGEST_LINE if request.results else LARGEST_ANSWER)
         words = asyncio.create_task(_last_words(process.stderr))
         beats = asyncio.create_task(_beat(process))
         try:
@@ -152,10 +153,10 @@ class Link:
 
 
 class _Lines:
-    """Lines of JSON from and to a process; a line of the host's is at most LARGEST_LINE bytes."""
+    """Lines of JSON from and to a process; a line of the host's is at most `most` bytes."""
 
-    def __init__(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        self._process = process
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes], most: int) -> None:
+        self._process, self._most = process, most
         self._rest = b""
 
     def say(self, message: Message) -> None:
@@ -183,9 +184,10 @@ class _Lines:
                 raise EOFError
             parts.append(data)
             size += len(data)
-            if size > LARGEST_LINE:
-                raise HostLost(f"its answer is larger than {LARGEST_LINE >> 20} MiB; not read")
-        whole, _, self._rest = b"".join(parts).partition(b"\n")
+            if size > self._most:
+                raise HostLost(f"its answer is larger than {self._most >> 20} MiB; not read")
+        whole, _, rest = b"".join(parts).partition(b"\n")
+        self._rest = rest.lstrip(b"\n")
         return whole
 
 

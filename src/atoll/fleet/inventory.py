@@ -21,6 +21,8 @@ def read_inventory(path: str) -> tuple[Reach, ...]:
     for key_file in dict.fromkeys(host.key_file for host in hosts):
         if key_file is not None:
             _check_key_file(Path(key_file), path)
+    for known_hosts in dict.fromkeys(host.known_hosts for host in hosts):
+        _check_regular(Path(known_hosts), path)
     return hosts
 
 
@@ -30,6 +32,7 @@ def _filled(host: InventoryHost, common: Inventory, folder: Path) -> Reach:
 
     key_file = host.key_file or common.key_file
     user = host.user or common.user
+    atoll = host.atoll or common.atoll or "atoll"
     assert user is not None  # the format checks it
     return Reach(
         name=host.name,
@@ -38,11 +41,19 @@ def _filled(host: InventoryHost, common: Inventory, folder: Path) -> Reach:
         user=user,
         key_file=whole(key_file) if key_file else None,
         known_hosts=whole(host.known_hosts or common.known_hosts or _KNOWN_HOSTS),
-        atoll=host.atoll or common.atoll or "atoll",
+        # Quoted there, so the shell does not expand it; sshd starts in the home folder.
+        atoll="." + atoll[1:] if atoll.startswith("~/") else atoll,
     )
 
 
+def _check_regular(path: Path, inventory: str) -> None:
+    """A pipe may hang, and is read for one host only. Whether the file exists is for its reader."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{inventory}: {path} is not a regular file; copy it into one")
+
+
 def _check_key_file(path: Path, inventory: str) -> None:
+    _check_regular(path, inventory)
     try:
         mode = path.stat().st_mode
         path.open("rb").close()

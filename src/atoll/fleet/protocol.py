@@ -22,6 +22,7 @@ from typing import ClassVar
 BEAT_S = 5.0
 SILENCE_S = 20.0
 LARGEST_LINE = 64 << 20
+LARGEST_ANSWER = 16 << 20  # without results; reading it takes up to 2 s, and the others wait
 
 FILE = "{file}"
 

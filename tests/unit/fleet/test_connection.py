@@ -169,7 +169,7 @@ def test_a_host_that_says_something_else(tmp_path: Path, line: bytes) -> None:
 
 
 def test_an_answer_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LARGEST_LINE", 1 << 20)
+    monkeypatch.setattr(connection, "LARGEST_ANSWER", 1 << 20)
 
     async def program(process: Process) -> None:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,19 @@ def test_a_key_that_others_may_read(tmp_path: Path) -> None:
     key.write_text("")
     key.chmod(0o640)
     with fails(NotPermitted, key=key):
+        read_inventory(path)
+
+
+def test_a_program_in_the_home_there(tmp_path: Path) -> None:
+    path = written(tmp_path, {"name": "a", "address": "b"}, atoll="~/venv/bin/atoll")
+    assert read_inventory(path)[0].atoll == "./venv/bin/atoll"
+
+
+@pytest.mark.parametrize("which", ["key_file", "known_hosts"])
+def test_pipes_are_not_read(tmp_path: Path, which: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    path = written(tmp_path, {"name": "a", "address": "b"}, **{which: "pipe"})
+    with fails(UsageError, inventory=path, file=tmp_path / "pipe"):
         read_inventory(path)
 
 
