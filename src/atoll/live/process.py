@@ -163,6 +163,8 @@ def look_at_pages(host: Host, process: WatchedProcess, machine: NumaSystem, now_
     """
     pid, expectation = process.pid, process.expectation
     process.memory_at_s = now_s
+    # If this look fails, nothing is known: old figures must not look new.
+    process.bytes_by_node, process.local_share = {}, None
     policy = process_policy(host, pid)
     wanted = parse_policy(expectation.policy)
     seconds = {

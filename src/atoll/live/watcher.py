@@ -141,7 +141,9 @@ class Watcher:
 
     def _records(self) -> tuple[list[Deployment], list[str]]:
         found, notices = [], []
-        for name in records.names():
+        names = records.names()
+        self._files = {name: self._files[name] for name in names if name in self._files}
+        for name in names:
             try:
                 file_id = self._host.file_id(str(records.path_of(name)))
                 known = self._files.get(name)

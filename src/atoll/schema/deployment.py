@@ -6,8 +6,11 @@ identified by its pid and its start time, because the kernel reuses pids.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.plan import LOOPBACK, Plan
@@ -40,6 +43,14 @@ class ProcessSpec(Record):
     ready_address: str = LOOPBACK  # where that port is
     ready_socket: str | None = None  # a UNIX socket that accepts connections once it is up
     seats_threads: bool = False  # it binds its own threads to CPUs inside its place
+
+
+def check_slots(processes: Iterable[ProcessSpec], plan: Plan) -> None:
+    """Raises ValueError if a process has a slot that the plan lacks."""
+    count = len(plan.slots)
+    for one in processes:
+        if one.slot is not None and not 0 <= one.slot < count:
+            raise ValueError(f"process {one.name} has slot {one.slot}, but the plan has {count}")
 
 
 class Access(Record):
@@ -101,6 +112,11 @@ class Deployment(Record):
     access: tuple[Access, ...] = ()  # one per logical server
     options: UpOptions | None = None  # None: `atoll up` did not start it
     created_unix_s: float
+
+    @model_validator(mode="after")
+    def _slots_are_there(self) -> Self:
+        check_slots((process.spec for process in self.processes), self.plan)
+        return self
 
     def after_failure(self, error: str) -> Deployment:
         """The record of a deployment of which nothing runs any more, with the reason."""

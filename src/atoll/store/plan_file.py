@@ -7,6 +7,7 @@ from pathlib import Path
 
 from atoll.errors import NotPermitted, UsageError
 from atoll.schema.base import parse
+from atoll.schema.deployment import check_slots
 from atoll.schema.plan import Plan
 from atoll.schema.rendered import FILE, Rendered
 
@@ -36,4 +37,10 @@ def read_rendered(folder: str) -> tuple[Rendered, Plan]:
         raise UsageError(
             f"{folder}: has no {FILE}; name a folder that 'atoll render' wrote, or render it again"
         ) from None
-    return parse(Rendered, text, where=str(path)), read_plan(str(path.with_name("plan.json")))
+    rendered = parse(Rendered, text, where=str(path))
+    plan = read_plan(str(path.with_name("plan.json")))
+    try:
+        check_slots(rendered.processes, plan)
+    except ValueError as fault:
+        raise UsageError(f"{folder}: {fault}; render it again") from None
+    return rendered, plan

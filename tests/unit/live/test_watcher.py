@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -195,11 +196,28 @@ def test_a_record_that_cannot_be_read_is_a_notice(host: LiveHost) -> None:
     assert view.deployments == () and "not JSON" in view.notices[0]
 
 
+def test_a_slot_that_the_plan_lacks_is_a_notice(host: LiveHost) -> None:
+    record = json.loads(records.path_of("sea").read_text())
+    record["processes"][0]["spec"]["slot"] = 7
+    records.path_of("sea").write_text(json.dumps(record))
+    view = Looks(host).view()
+    assert view.deployments == ()
+    assert "process worker-0 has slot 7, but the plan has 2" in view.notices[0]
+
+
 def test_memory_that_may_not_be_read_is_unknown_and_says_why(host: LiveHost) -> None:
     host.faults["/proc/11/numa_maps"] = 13
-    one = Looks(host).one()
+    looks = Looks(host)
+    one = looks.one()
     assert one.slots[0].local_share is None and one.slots[0].bytes_by_node == {}
     assert one.unknown == ("memory: refused",)
+    del host.faults["/proc/11/numa_maps"]
+    host.sleep(30)
+    assert looks.one().slots[0].bytes_by_node == {0: 8192}
+    host.faults["/proc/11/numa_maps"] = 13
+    host.sleep(30)
+    slot = looks.one().slots[0]
+    assert slot.bytes_by_node == {} and slot.local_share is None, "old figures would look new"
 
 
 def test_idle_processes_are_not_read_again(host: LiveHost) -> None:
