@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 
 from atoll.host.api import FileId
-from atoll.schema.deployment import Deployment, ProcessRecord, ProcessSpec, Role, State
+from atoll.schema.deployment import Deployment, ProcessId, ProcessRecord, ProcessSpec, Role, State
 from atoll.schema.inspection import Finding, Severity
 from atoll.schema.live import DeploymentView, LiveView, SlotView
 from atoll.schema.plan import MemoryPolicy
 from atoll.supervise import records
+from tests.parts.fake_host import FakeProcess
 from tests.parts.proc import Proc
 from tests.parts.toy import toy_plan
 
@@ -67,6 +68,19 @@ class LiveHost(Proc):
         }
         if tid == pid:
             self.files |= {f"/proc/{pid}/stat": text, f"/proc/{pid}/sched": ""}
+
+    def adopt(self, pid: int, parent: int) -> None:
+        """Its parent has ended; `parent` is the new one."""
+        self.parents[pid] = parent
+        self.run_thread(pid, pid, cpu=0)
+
+    def reuse_pid(self, pid: int, start_ticks: int) -> None:
+        """It ended, and the kernel gave its pid to a process outside of the deployment."""
+        self.end_process(pid)
+        self.add_worker(pid, SLOTS[0], parent=0)
+        path = f"/proc/{pid}/stat"
+        self.files[path] = self.files[path].replace(f" {pid * 10} ", f" {start_ticks} ")
+        self.processes[pid] = FakeProcess(ProcessId(pid=pid, start_ticks=start_ticks), (), {})
 
     def end_process(self, pid: int) -> None:
         self.end(pid, 0)

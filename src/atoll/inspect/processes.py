@@ -67,12 +67,12 @@ def attribute(
     The link is descent; for a process whose parent has died, the mark in its environment.
     """
     assert deployment.supervisor is not None
-    by_pid = {process.id.pid: process for process in deployment.processes if process.id}
+    by_id = {process.id: process for process in deployment.processes if process.id}
     by_name = {process.spec.name: process for process in deployment.processes}
     origins: dict[int, ProcessRecord] = {}
     for process in descendants(table, deployment.supervisor.pid):  # parents come first
         origin = (
-            by_pid.get(process.pid)
+            by_id.get(process)
             or origins.get(table[process.pid].parent)
             or by_name.get(environment(host, process.pid).get(PROCESS_MARK, ""))
         )

@@ -30,6 +30,7 @@ from atoll.inspect.policy import parse_policy, process_policy
 from atoll.inspect.rule_context import RuleContext
 from atoll.inspect.thread_look import migrations_in
 from atoll.schema.cpulist import format_cpulist
+from atoll.schema.deployment import ProcessId
 from atoll.schema.inspection import Finding, MemoryLook, Severity, ThreadLook
 
 _ENDED = (FileNotFoundError, ProcessLookupError)
@@ -47,9 +48,9 @@ class Run(NamedTuple):
 class WatchedProcess:
     """`expectation.exact` is false under thread placement, where masks may be narrower."""
 
-    pid: int
+    id: ProcessId
     expectation: Expectation
-    cpu_s: float | None = None  # at the last look
+    cpu_s: float | None = None  # at the last look; None: not known
     threads: int = 0
     outside: int = 0
     thread_drift: tuple[Finding, ...] = ()
@@ -69,6 +70,10 @@ class WatchedProcess:
     memory_drift: tuple[Finding, ...] = ()
     memory_at_s: float | None = None
     unknown: dict[str, str] = field(default_factory=dict)  # look -> why it failed
+
+    @property
+    def pid(self) -> int:
+        return self.id.pid
 
     @contextmanager
     def noting(self, look: str) -> Iterator[None]:

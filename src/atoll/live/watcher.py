@@ -30,7 +30,7 @@ from atoll.live.process import WatchedProcess, look_at_masks, look_at_pages, loo
 from atoll.live.process_list import ProcessList
 from atoll.live.views import SlotTotals, first_alike, slot_view
 from atoll.schema.cpulist import format_cpulist
-from atoll.schema.deployment import Deployment, ProcessRecord, State
+from atoll.schema.deployment import Deployment, ProcessId, ProcessRecord, State
 from atoll.schema.inspection import Finding
 from atoll.schema.live import DeploymentView, LiveView
 from atoll.schema.plan import Plan
@@ -87,6 +87,7 @@ class Watcher:
         self._host, self._interval_s, self._cpu_clock = host, interval_s, cpu_clock
         self._machine = read_numa_system(host)
         self._list = ProcessList(host)
+        self._suspects: set[int] = set()  # pids that may belong to other processes now
         self._rendered = {one.mark: _record_of(one, plan) for one, plan in rendered}
         self._strangers_s = 0.0  # when all environments were read last
         self._files: dict[str, tuple[FileId, Deployment]] = {}
@@ -160,7 +161,8 @@ class Watcher:
         return [*found, *self._rendered.values()], notices
 
     def _follow(self, deployments: Iterable[Deployment]) -> None:
-        changed = self._list.refresh()
+        changed = self._list.refresh(self._suspects)
+        self._suspects.clear()
         before, self._watched = self._watched, {}
         now_s = self._host.monotonic()
         again = now_s - self._strangers_s > _STRANGERS_S  # a process gets its mark at its exec
@@ -197,8 +199,9 @@ class Watcher:
             )
         else:
             origins = attribute(self._host, record, table)
-        for pid in watched.processes.keys() - origins.keys():
-            watched.forget(pid)
+        for pid, process in list(watched.processes.items()):
+            if pid not in origins or table[pid].start_ticks != process.id.start_ticks:
+                watched.forget(pid)
         for pid in origins.keys() - watched.processes.keys():
             expectation = planned(
                 origins[pid],
@@ -209,7 +212,11 @@ class Watcher:
             if record.plan.task_threads is not None:  # single threads have single CPUs
                 expectation = replace(expectation, exact=False)
             watched.slots.setdefault(expectation.slot, SlotTotals())
-            watched.processes[pid] = WatchedProcess(pid, expectation)
+            watched.processes[pid] = WatchedProcess(
+                ProcessId(pid=pid, start_ticks=table[pid].start_ticks),
+                expectation,
+                cpu_s=0.0 if pid in self._list.begun else None,
+            )
 
     def _read_clocks(self) -> None:
         for watched in self._watched.values():
@@ -220,8 +227,12 @@ class Watcher:
                     cpu_s = self._host.cpu_seconds(pid)
                 except ProcessLookupError:
                     watched.forget(pid)
+                    self._suspects.add(pid)
                     continue
-                used_s = 0.0 if process.cpu_s is None else max(0.0, cpu_s - process.cpu_s)
+                used_s = 0.0 if process.cpu_s is None else cpu_s - process.cpu_s
+                if used_s < 0:  # another process has the pid now
+                    used_s = 0.0
+                    self._suspects.add(pid)
                 process.cpu_s, process.ran = cpu_s, process.ran or used_s > 0
                 totals = watched.slots[process.expectation.slot]
                 totals.used_s += used_s
@@ -242,6 +253,8 @@ class Watcher:
         processes = [one for each in self._watched.values() for one in each.processes.values()]
         for one in self._masks.due(((p.masks_at_s, p) for p in processes), now_s, elapsed_s):
             with one.noting("threads"):
+                if host.identify(one.pid) != one.id:
+                    self._suspects.add(one.pid)
                 look_at_masks(host, one, machine, now_s)
         ran = ((p.runs_at_s, p) for p in processes if p.ran)
         for one in self._runs.due(ran, now_s, elapsed_s):

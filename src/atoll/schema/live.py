@@ -2,7 +2,8 @@
 
 Made by `atoll.live` again and again; `atoll top --json` prints one, `atoll serve` sends them. CPU
 time is known at every look. Other figures are older, because a look may not cost much: each has
-its age. An unknown value is null, never zero. Totals count from the first look.
+its age. An unknown value is null, never zero; but CPU time needs two looks, so at the first,
+where `interval_s` is 0, `cpu` is 0 for all slots. Totals count from the first look.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ class SlotView(Record):
     masked: bool  # false: the plan sets no mask, and `cpus` are all of the deployment
     processes: int
     threads: int
-    cpu: float  # cores kept busy since the look before
-    cpu_seconds: float  # in total
+    # Cores kept busy since the look before, and seconds in total. What a process used after the
+    # last look that found it is missing: all of it, if it began and ended between two looks.
+    cpu: float
+    cpu_seconds: float
     outside: int  # threads that may run on other CPUs than `cpus`
     home_share: float | None  # share of the CPU time on `cpus`
     migrations_per_s: float | None  # null: not known yet, or this kernel does not count

@@ -69,6 +69,15 @@ def test_cpu_time_is_that_between_two_looks(host: LiveHost) -> None:
     assert looks.one().slots[0].cpu == 0
 
 
+def test_a_process_that_began_since_the_last_look_counts_from_its_start(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.add_worker(20, SLOTS[0], parent=WORKERS[0])
+    host.cpu_s = {20: 3.0}
+    slot = looks.one().slots[0]
+    assert (slot.cpu, slot.cpu_seconds) == (1.5, 3.0)
+
+
 def test_migrations_home_and_local_share_are_those_of_the_threads_that_ran(host: LiveHost) -> None:
     looks = Looks(host)
     looks.view()
@@ -146,6 +155,53 @@ def test_children_of_a_worker_belong_to_its_slot(host: LiveHost) -> None:
     looks.view()
     host.add_worker(20, SLOTS[1], parent=WORKERS[1])
     assert [slot.processes for slot in looks.one().slots] == [1, 2]
+
+
+def test_a_process_whose_parent_ends_stays_in_its_slot(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.add_worker(20, SLOTS[1], parent=WORKERS[1])
+    host.add_worker(21, SLOTS[1], parent=20)
+    host.add_worker(23, SLOTS[1], parent=22)  # 22 ends before it is seen
+    host.masks |= {21: frozenset({0}), 23: frozenset({0})}
+    looks.view()
+    host.end_process(20)
+    for pid in (21, 23):
+        host.adopt(pid, SUPERVISOR)
+        host.files[f"/proc/{pid}/environ"] = "ATOLL_PROCESS=worker-1\0"
+    one = looks.one()
+    assert [slot.processes for slot in one.slots] == [1, 3]
+    assert one.drift_by_code == {"thread-outside": 2}
+
+
+@pytest.mark.parametrize("cpu_s", [0.5, 9.0], ids=["clock-falls", "clock-rises"])
+def test_a_pid_that_another_process_has_now_is_not_the_worker_s(
+    host: LiveHost, cpu_s: float
+) -> None:
+    host.add_worker(20, SLOTS[0], parent=WORKERS[0])
+    host.cpu_s = {WORKERS[0]: 1.0}
+    looks = Looks(host)
+    assert [slot.processes for slot in looks.one().slots] == [2, 1]
+    host.reuse_pid(WORKERS[0], start_ticks=99_999)
+    host.adopt(20, SUPERVISOR)
+    host.files["/proc/20/environ"] = "ATOLL_PROCESS=worker-0\0"
+    host.cpu_s = {WORKERS[0]: cpu_s}
+    looks.view()
+    one = looks.one()
+    assert one.drift_by_code == {"process-missing": 1}
+    assert [slot.processes for slot in one.slots] == [1, 1]
+
+
+def test_a_worker_s_pid_reused_in_the_deployment_is_not_the_worker(host: LiveHost) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.reuse_pid(WORKERS[0], start_ticks=99_999)
+    path = f"/proc/{WORKERS[0]}/stat"
+    host.files[path] = host.files[path].replace(" S 0 ", f" S {WORKERS[1]} ")
+    looks.view()
+    one = looks.one()
+    assert one.drift_by_code["process-missing"] == 1
+    assert [slot.processes for slot in one.slots] == [0, 2]
 
 
 def test_a_supervisor_that_was_killed_is_a_failure_and_nothing_is_touched(host: LiveHost) -> None:
