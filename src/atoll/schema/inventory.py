@@ -45,7 +45,7 @@ Address = Annotated[
     ),
 ]
 User = Annotated[
-    str, AfterValidator(_matching(r"[A-Za-z_][A-Za-z0-9._-]{0,31}\$?", "the name of a user"))
+    str, AfterValidator(_matching(r"[A-Za-z_][A-Za-z0-9._@\\-]{0,63}\$?", "the name of a user"))
 ]
 Path = Annotated[
     str, AfterValidator(_matching(r"[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,1023}", "a path"))

@@ -87,6 +87,12 @@ def test_a_key_that_others_may_read(tmp_path: Path) -> None:
         read_inventory(path)
 
 
+@pytest.mark.parametrize("user", ["ann@example.org", "DOM\\ann", "host$"])
+def test_users_of_directories(tmp_path: Path, user: str) -> None:
+    path = written(tmp_path, {"name": "a", "address": "b"}, user=user)
+    assert read_inventory(path)[0].user == user
+
+
 def test_a_program_in_the_home_there(tmp_path: Path) -> None:
     path = written(tmp_path, {"name": "a", "address": "b"}, atoll="~/venv/bin/atoll")
     assert read_inventory(path)[0].atoll == "./venv/bin/atoll"

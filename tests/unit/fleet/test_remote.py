@@ -301,10 +301,12 @@ def test_somebody_else_at_the_other_end(talk: Begin) -> None:
         raise one.fault
 
 
-@given(st.text())
+@given(
+    st.text() | (st.lists(st.integers()) | st.dictionaries(st.text(), st.text())).map(json.dumps)
+)
 def test_whatever_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        remote._parsed(Request, f"{text} no JSON")
+        remote._parsed(Request, text)
 
 
 def test_a_controller_that_reads_nothing_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
