@@ -17,8 +17,8 @@ function token() {
   return sessionStorage.getItem("token");
 }
 
-function ask(path) {
-  return fetch(path, { headers: { Authorization: `Bearer ${token()}` } });
+function ask(path, signal) {
+  return fetch(path, { headers: { Authorization: `Bearer ${token()}` }, signal });
 }
 
 function say(text, bad = false) {
@@ -37,6 +37,7 @@ function make(tag, text = "", kind = "") {
 const share = (value) => value === null ? "–" : `${(100 * value).toFixed(0)} %`;
 const size = (bytes) => bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB`
   : `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+const clock = (view) => new Date(1000 * view.at_unix_s).toLocaleTimeString();
 const old = (age) => age !== null && age > OLD_S ? "old" : "";
 
 function cores(cpulist) {
@@ -129,7 +130,7 @@ function show(view) {
   document.getElementById("cost").textContent = view.cost === null ? ""
     : `The looks use ${(100 * view.cost).toFixed(2)} % of one core.`;
   if (names.length === 0) say("Nothing is up.");
-  else say(`Live, at ${new Date(1000 * view.at_unix_s).toLocaleTimeString()}.`);
+  else say(`Live, at ${clock(view)}.`);
   const now = JSON.stringify(view.deployments.map((one) => [one.name, one.slots.length]));
   if (now !== pictured) {
     pictured = now;
@@ -159,20 +160,41 @@ async function pictures(view) {
   view.deployments.forEach((one) => mark(section(one.name), one));
 }
 
+// Whether to try again. A server that is silent, as one that is stopped, is given up.
 async function follow() {
-  const answer = await ask("events");
-  if (!answer.ok) {
-    say((await answer.text()).trim(), true);
-    return answer.status === 503;
+  const silence = new AbortController();
+  const wait = (ms) => setTimeout(() => silence.abort(), ms);
+  let timer = wait(1000 * OLD_S);
+  try {
+    const answer = await ask("events", silence.signal);
+    if (!answer.ok) {
+      say((await answer.text()).trim(), true);
+      return answer.status === 503;
+    }
+    await read(answer, (view) => {
+      clearTimeout(timer);
+      timer = wait(1000 * Math.max(OLD_S, 3 * view.interval_s));
+      if (paused) say(`Paused. The newest look was at ${clock(view)}.`);
+      else show(view);
+    });
+    say("The stream has ended; trying again.", true);
+  } catch {
+    say("The server does not answer; trying again.", true);
+  } finally {
+    clearTimeout(timer);
   }
+  return true;
+}
+
+async function read(answer, take) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
     const { value, done } = await reader.read();
-    if (done) return true;
+    if (done) return;
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     const last = events.pop();
-    if (last && !paused) show(JSON.parse(last.slice("data: ".length)));
+    if (last) take(JSON.parse(last.slice("data: ".length)));
   }
 }
 
@@ -181,15 +203,7 @@ async function main() {
     say("This page needs its token: open the URL that 'atoll serve' printed.", true);
     return;
   }
-  for (let goes_on = true; goes_on;) {
-    try {
-      goes_on = await follow();
-      if (goes_on) say("The stream has ended; trying again.", true);
-    } catch {
-      say("The server does not answer; trying again.", true);
-    }
-    if (goes_on) await new Promise((resume) => setTimeout(resume, AGAIN_MS));
-  }
+  while (await follow()) await new Promise((resume) => setTimeout(resume, AGAIN_MS));
 }
 
 document.getElementById("pause").addEventListener("click", (event) => {
