@@ -1,7 +1,8 @@
 """Mappings, lists, texts and numbers as YAML that any reader of YAML 1.1 or 1.2 understands. Pure.
 
 A text is plain only if it is a simple word; otherwise it is in double quotes. So no text can become
-a number, a date, an anchor or another key. Source: yaml.org/spec/1.2.2, 7.3.1.
+a number, a date, an anchor or another key. Keys are at most 1,024 characters as they are written.
+Source: yaml.org/spec/1.2.2, 7.3.1 and 7.4.2.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from atoll.render.yaml import Value, yaml_text
 
-TEXTS = st.text() | st.sampled_from(
+WORDS = st.sampled_from(
     [
         "no",
         "Off",
@@ -25,15 +25,17 @@ TEXTS = st.text() | st.sampled_from(
         "2026-01-01",
     ]
 )
+TEXTS = st.text() | WORDS
+KEYS = st.text(max_size=100) | WORDS  # an escape is up to 10 characters, a key 1,024
 VALUES: st.SearchStrategy[Value] = st.recursive(
     TEXTS | st.integers() | st.booleans(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=12,
 )
 
 
 @settings(max_examples=60)
-@given(st.dictionaries(TEXTS, VALUES, max_size=3))
+@given(st.dictionaries(KEYS, VALUES, max_size=3))
 def test_what_is_written_is_read_again(value: dict[str, Value]) -> None:
     assert yaml.safe_load(yaml_text(value)) == value
 
