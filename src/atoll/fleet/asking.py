@@ -133,7 +133,7 @@ async def _asked(host: Reach, work: Callable[[Task], Awaitable[None]]) -> HostAn
 
 
 def _presentable(value: str | int | float | None) -> str | int | float | None:
-    """Hosts may send characters that turn a terminal round, numbers that are none, and much."""
+    """Hosts may send characters that control a terminal, infinite numbers, and long texts."""
     if isinstance(value, str):
         return printable(value[:_LONGEST_FACT])
     return value if value is None or abs(value) < 2**63 else None

@@ -34,7 +34,7 @@ def _loader() -> Any:
     """PyYAML's, which refuses what it would otherwise take for something else in silence."""
     import yaml
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # either
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # C if it is there
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen = set()
             for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
