@@ -15,6 +15,7 @@ def show(browser: webdriver.Chrome, page: Path, scheme: str, width: int) -> None
     """Open the page in a window of that width, as tall as the page."""
     set_scheme(browser, scheme)
     resize(browser, width, 900)
+    browser.get("about:blank")  # a live page before this one asks its server no more
     for log in ("browser", "performance"):
         get_log(browser, log)  # drop the entries of earlier pages
     browser.get(page.as_uri())

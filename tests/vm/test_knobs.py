@@ -37,7 +37,7 @@ def found(guest: Guest) -> dict[str, Any]:
 def test_every_knob_takes_part(found: dict[str, Any]) -> None:
     for paths in found["kills"]["switches"].values():
         assert set(paths) & set(found["kills"]["asked"])
-    assert len(found["kills"]["asked"]) == 12
+    assert len(found["kills"]["asked"]) == 14
 
 
 @pytest.mark.parametrize("command", ["set", "undo", "settle"])
@@ -115,7 +115,7 @@ def test_without_root_the_script_does_the_same(found: dict[str, Any]) -> None:
 
 def test_a_script_that_is_killed_is_settled_by_the_command(found: dict[str, Any]) -> None:
     cut = found["scripts"]["cut"]
-    assert len(cut) == 5 and any(begun for _, begun, *_ in cut)
+    assert len(cut) == 6 and any(begun for _, begun, *_ in cut)
     for died, _, shown, whole, undone, restored in cut:
         assert (died, shown, undone) == (KILLED, 0, 0) and whole and restored
 

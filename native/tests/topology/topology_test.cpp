@@ -175,8 +175,9 @@ TEST(Topology, OfflineCpus) {
 
 TEST(Topology, NicsWithTheirNode) {
   const Json nics = golden("nics.xml")["nics"];
-  EXPECT_EQ(nics, Json::parse(R"([{"name":"ens1f0","node":1,"pci":"0000:a1:00.0"},
-                                  {"name":"eno1","node":null,"pci":"0000:03:00.0"}])"));
+  EXPECT_EQ(nics, Json::parse(R"([
+    {"name":"ens1f0","node":1,"pci":"0000:a1:00.0","rate_mbit_s":null},
+    {"name":"eno1","node":null,"pci":"0000:03:00.0","rate_mbit_s":null}])"));
 }
 
 TEST(Topology, CommentsAndCarriageReturnsDoNotMatter) {

@@ -44,6 +44,8 @@ ASKED = [
     "governor=powersave",
     "weighted-interleave=0=3,1=7",
     "irq-affinity=8=0,24=1-3,5,26=4",
+    "arp-ignore=1",
+    "arp-announce=2",
 ]
 NAMES = ("open", "write", "ftruncate", "close", "mkdir", "chmod", "fchmod", "fsync", "replace")
 CALLS = [(os, name) for name in NAMES]

@@ -36,7 +36,9 @@ TEST_P(Idle, ASpawnFromOutsideWakesFewWhateverTheNumberOfWorkers) {
     runtime.spawn([] {}).join();  // `run` wakes nobody
     await_sleep(runtime);
   }
-  EXPECT_GE(parking.futex_wakes() - wakes, kSpawns);
+  // A worker that is counted as asleep, but has its second look still before it, may find the task
+  // by itself: not every spawn needs a wake.
+  EXPECT_GT(parking.futex_wakes() - wakes, 0U);
   EXPECT_LE(parking.futex_wakes() - wakes, 3 * kSpawns);
   // One for each worker that goes to sleep, and for each look that finds something after all.
   EXPECT_LE(atl::runtime::membarriers() - barriers, 8 * kSpawns);
