@@ -166,7 +166,15 @@ def test_answers_are_right_and_threads_in_place_under_two_policies(
     assert left_over("bench") == []
 
 
-@pytest.mark.parametrize("engine", [one for one in ENGINES if not one.options], ids=label)
+@pytest.mark.parametrize(
+    "engine",
+    [
+        # Spark's other tests start it, too: test_fleet over two hosts.
+        pytest.param(one, marks=[pytest.mark.long] if one.name == "spark" else [], id=label(one))
+        for one in ENGINES
+        if not one.options
+    ],
+)
 def test_up_verify_down_and_nothing_is_left(engine: Engine) -> None:
     """With thread placement where it is possible, and then in the middle of a query."""
     name = f"every-{engine.name}"

@@ -13,6 +13,9 @@ from random import Random
 import pytest
 
 from atoll.bench.results import read_results
+from atoll.engines import registry
+from atoll.engines.api import Client
+from atoll.errors import EngineFailed
 from atoll.schema.base import parse
 from atoll.schema.fleet_answers import FleetAnswers
 from atoll.schema.machine import Machine
@@ -101,6 +104,76 @@ def test_hosts_that_cannot_be_used_say_why(hosts: Fleet) -> None:
     assert "10.77.0.3 >> " in answers["b"]["error"]
     assert "SHA256:" in answers["b"]["error"]
     assert "authorized_keys" in answers["c"]["error"]
+
+
+def two_of(hosts: Fleet) -> str:
+    """An inventory without host c."""
+    document = hosts.document()
+    path = hosts.folder / "two.json"
+    path.write_text(json.dumps({**document, "hosts": document["hosts"][:2]}))
+    return str(path)
+
+
+def plan_cluster(hosts: Fleet) -> str:
+    two = two_of(hosts)
+    hosts.answers("plan", two, "spark", "--cluster", "--heap", "600MiB", "-o", "parts")
+    return two
+
+
+def test_one_spark_over_two_hosts(hosts: Fleet) -> None:
+    two = plan_cluster(hosts)
+    hosts.answers("up", two, "parts/", "--name", "one", timeout_s=300)
+    a, b = hosts.machines["a"], hosts.machines["b"]
+    (conf,) = (a.folder / "run").glob("atoll/*/conf/spark-defaults.conf")
+    secret = next(line.split()[1] for line in conf.read_text().splitlines() if "secret " in line)
+    everything = [*a.processes().values(), *b.processes().values(), hosts.state("one").read_text()]
+    assert len(secret) == 64 and not any(secret in each for each in everything)
+    assert conf.stat().st_mode & 0o077 == 0
+
+    endpoint = str(next((a.folder / "run").glob("atoll/*/sql.sock")))
+    (client,) = registry.get("spark").connect([endpoint], timeout_s=30)
+    try:
+        assert client.instances(timeout_s=30) == 2
+        sql = "select sum(one) from (select distinct id % 100 as one from range(0, 100000, 1, 8))"
+        assert client.execute(sql, timeout_s=60).rows == [(4950,)]
+        verified = hosts.answers("verify")
+        assert all(one["facts"]["drifted"] == 0 for one in verified.values())
+
+        # An instance of the other host dies: that host has failed, and queries say so.
+        victim = next(pid for pid, argv in b.processes().items() if "CoarseGrained" in argv)
+        os.kill(victim, signal.SIGKILL)
+        with pytest.raises(EngineFailed, match="1 of 2 executors were lost"):
+            until_lost(client)
+    finally:
+        client.close()
+    hosts.answers("down", "one")
+    hosts.nothing_is_left()
+
+
+def until_lost(client: Client) -> None:
+    for _ in range(60):
+        client.execute("select 1", timeout_s=30)
+        time.sleep(1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_chaos_in_a_cluster(hosts: Fleet, seed: int) -> None:
+    """A part of one Spark dies while it starts; then `down` ends all of it."""
+    random = Random(seed)
+    two = plan_cluster(hosts)
+    argv = ("up", two, "parts/", "--name", f"torn-{seed}", "--timeout", "60")
+    controller = hosts.start(*argv)
+    machine = hosts.machines["ab"[seed % 2]]
+    until(lambda: any("java" in argv for argv in machine.processes().values()), machine.processes)
+    time.sleep(random.uniform(0, 15))
+    victims = [pid for pid, argv in machine.processes().items() if "java" in argv]
+    os.kill(random.choice(victims), signal.SIGKILL)
+    out, err = controller.communicate(timeout=300)
+    print(controller.returncode, out, err)
+    if hosts.state(f"torn-{seed}").exists():
+        hosts.answers("down", f"torn-{seed}")
+    hosts.nothing_is_left()
 
 
 @pytest.mark.long

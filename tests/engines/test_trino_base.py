@@ -34,7 +34,7 @@ from tests.parts.render import state_of
 from tests.parts.trino_servers import START_LIMIT_S
 from tests.parts.trino_tree import AGENT_FLAG, PASSWORD, USER, write_tree
 
-pytestmark = pytest.mark.installed
+pytestmark = [pytest.mark.installed, pytest.mark.long]
 
 NAME = "trino-of-mine"
 PLUGINS = ("hive", "tpch", "password-authenticators", "resource-group-managers")
@@ -219,7 +219,6 @@ def test_no_secret_is_told(ours: Ours, record: Deployment) -> None:
         assert secret not in told
 
 
-@pytest.mark.long
 def test_a_bench_on_the_tree(ours: Ours, tmp_path: Path, record: Deployment) -> None:
     """The last test of this deployment, which ends: two would want the memory of both."""
     ended(ours, record)

@@ -168,8 +168,10 @@ class Fleet:
         assert "Traceback" not in err, err
         return process.returncode, out, err
 
-    def answers(self, *argv: str, code: int = 0) -> dict[str, dict[str, Any]]:
-        returned, out, err = self.run(*argv, "--json")
+    def answers(
+        self, *argv: str, code: int = 0, timeout_s: float = 120
+    ) -> dict[str, dict[str, Any]]:
+        returned, out, err = self.run(*argv, "--json", timeout_s=timeout_s)
         assert returned == code, err
         return {answer["host"]: answer for answer in json.loads(out)["hosts"]}
 

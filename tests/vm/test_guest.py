@@ -115,6 +115,7 @@ def test_a_command_that_is_killed_for_memory_says_so(guest: Guest) -> None:
 # ---- a guest that is lost ------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_next_test_gets_a_fresh_boot(root: Path, tmp_path: Path) -> None:
     """A guest that is given up fails its test with the kernel's own words, and no other test. A
     test whose guest had a stuck kernel runs once more."""

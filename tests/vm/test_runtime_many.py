@@ -20,6 +20,7 @@ SECONDS = 20
 SEED = 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guest", [WIDE], indirect=True)
 @pytest.mark.parametrize("places", ["here", "made-up"])
 def test_random_programs_are_right(

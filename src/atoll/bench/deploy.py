@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from atoll.engines.api import (
     Client,
@@ -20,15 +21,16 @@ from atoll.engines.userconfig.blame import naming_users_files
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, ServerGone
 from atoll.host.api import Host
-from atoll.inspect.verify import brief
+from atoll.inspect.verify import Verification, brief
 from atoll.inspect.whereabouts import Watch
+from atoll.schema.deployment import Deployment
 from atoll.schema.machine import Machine
 from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, Entrant, SchedulerState
 from atoll.schema.text import first_of, plural
 from atoll.schema.whereabouts import Whereabouts
 from atoll.supervise.client_calls import close_all, within
-from atoll.supervise.launch import Running, launch
+from atoll.supervise.launch import launch
 
 MOST_DETAILS = 6
 _CONNECT_S = 30.0
@@ -39,11 +41,24 @@ _WHY_S = 2.0
 _WHY_GONE_S = 30.0
 
 
+class Up(Protocol):
+    """See `atoll.supervise.launch.Running`."""
+
+    clients: list[Client]
+
+    @property
+    def deployment(self) -> Deployment: ...
+
+    def check(self, *, wait_s: float = 0.0) -> None: ...
+
+    def verify(self, *, deep: bool = True) -> Verification: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LiveServer:
     """The `atoll.bench.api.Server` of a deployment."""
 
-    running: Running
+    running: Up
     engine: Engine
     entrant: Entrant
     streams: list[Client]
@@ -67,7 +82,7 @@ class LiveServer:
             lambda: sum(client.instances(timeout_s=_CONNECT_S) for client in clients),
         )
         assert self.entrant.plan is not None
-        wanted = len(self.entrant.plan.slots)
+        wanted = self.entrant.plan.joining
         if found != wanted:
             raise EngineFailed(
                 f"only {found} of {plural(wanted, 'worker instance')} left after the pass"
@@ -166,25 +181,33 @@ class Deployer:
             )
         with started as running:
             server = LiveServer(running, engine, entrant, [], self.host)
-            try:
-                for client in running.clients:
-                    for table in self.data.tables:
-                        for statement in attaching(engine, table):
-                            within(
-                                _ATTACH_S,
-                                f"attaching {table.name}",
-                                partial(client.execute, statement, timeout_s=_ATTACH_S),
-                            )
-                server.streams.extend(server.connect(range(entrant.streams)))
+            with serving(server, self.data):
                 yield server
-            except EngineFailed as fault:
-                # A dead process explains more than its client's error, which names the query.
-                try:
-                    running.check(wait_s=_WHY_GONE_S if isinstance(fault, ServerGone) else _WHY_S)
-                except EngineFailed as death:
-                    if str(death) in str(fault):
-                        raise fault from None
-                    raise EngineFailed(f"{death} (the client: {fault})") from None
-                raise
-            finally:
-                close_all(server.streams)
+
+
+@contextmanager
+def serving(server: LiveServer, data: Data) -> Iterator[None]:
+    """The server with its tables and streams."""
+    running = server.running
+    try:
+        for client in running.clients:
+            for table in data.tables:
+                for statement in attaching(server.engine, table):
+                    within(
+                        _ATTACH_S,
+                        f"attaching {table.name}",
+                        partial(client.execute, statement, timeout_s=_ATTACH_S),
+                    )
+        server.streams.extend(server.connect(range(server.entrant.streams)))
+        yield
+    except EngineFailed as fault:
+        # A dead process explains more than its client's error, which names the query.
+        try:
+            running.check(wait_s=_WHY_GONE_S if isinstance(fault, ServerGone) else _WHY_S)
+        except EngineFailed as death:
+            if str(death) in str(fault):
+                raise fault from None
+            raise EngineFailed(f"{death} (the client: {fault})") from None
+        raise
+    finally:
+        close_all(server.streams)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from atoll.bench.axes import Axis, Grid
 from atoll.bench.cost import in_words
 from atoll.cli.experiment_engines import named, ready, traits, uncounted
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
+from atoll.cli.network_experiment import over_network
 from atoll.cli.oltp_experiment import run_transactions, transactions_text
 from atoll.cli.operators_experiment import operators_text, run_operators
 from atoll.cli.options import Span, machine_for
@@ -58,6 +60,8 @@ from atoll.store.paths import new_results
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from atoll.bench.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +285,22 @@ def _bench(
     if target.within_s is None and guessed:
         print(f"atoll: {_cost(len(can.entrants), scale)}", file=sys.stderr)
     path = target.output or new_results(experiment.name, ".jsonl")
+    grid: Grid = can.grid
+    change: Callable[[Job], Job] | None = None
+    if run.network is not None:
+        grid = Grid((Axis("policy", ("wim",)),))  # of the job whose deployments are replaced
+        change = partial(
+            over_network, network=run.network, can=can, machine=machine, engines=traits(names)
+        )
     fault: AtollError | None = None
     try:
         measure_suite(
             SuiteOptions(None, run.suite, scale.sf, scale.queries or None, None),
             replace(options, output=path),
             tuple(names),
-            grid=can.grid,
+            grid=grid,
             machine=machine,
+            change=change,
         )
     except EngineFailed as found:  # queries that were left out; the rest was measured
         fault = found
@@ -379,10 +391,16 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
             continue
         large = too_large(scale, machine)
         lines.append(f"{size}: {f'cannot: {large}' if large else _cost(len(can.entrants), scale)}")
-        bench = f"atoll bench {' '.join(engines)} --suite {experiment.bench.suite}"
-        varied = [f"as {bench} {in_words(can.grid)}", *(f"cannot vary {one}" for one in can.cannot)]
+        varied = [_as_bench(experiment.bench, engines, can.grid)]
+        varied += [f"cannot vary {one}" for one in can.cannot]
         varied += [*can.same, *(f"cannot be judged here: {one}" for one in lost)]
     return [*lines, *varied]
+
+
+def _as_bench(run: BenchRun, engines: Sequence[str], grid: Grid) -> str:
+    if run.network is not None:
+        return f"over virtual machines: {in_words(grid)}"
+    return f"as atoll bench {' '.join(engines)} --suite {run.suite} {in_words(grid)}"
 
 
 def _cost(deployments: int, scale: Scale) -> str:

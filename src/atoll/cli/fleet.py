@@ -18,9 +18,11 @@ from atoll.schema.text import plural
 from atoll.store.files import write_atomic
 from atoll.store.paths import make_folder, new_results
 from atoll.supervise.interrupts import terminate_is_interrupt
+from atoll.supervise.ports import LAST_PORT
 
 if TYPE_CHECKING:
     from atoll.schema.fleet_answers import HostAnswer
+    from atoll.schema.plan import Plan
 
 _PASSES_ON = {"ignore_unknown_options": True}
 
@@ -98,10 +100,30 @@ def measure(inventory: str, options: tuple[str, ...], folder: str | None, as_jso
 @_inventory
 @_engine
 @_rest
+@click.option(
+    "--cluster",
+    is_flag=True,
+    help="Plan one engine with instances on all hosts. Its coordinator is on the first host of "
+    "INVENTORY. Needs -o.",
+)
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(1, LAST_PORT),
+    default=7077,
+    show_default=True,
+    help="With --cluster: the port of the coordinator, which the other hosts' instances join.",
+)
 @_folder
 @_json
 def plan(
-    inventory: str, engine: str, options: tuple[str, ...], folder: str | None, as_json: bool
+    inventory: str,
+    engine: str,
+    options: tuple[str, ...],
+    cluster: bool,
+    port: int,
+    folder: str | None,
+    as_json: bool,
 ) -> None:
     """Plan ENGINE on every host.
 
@@ -110,8 +132,24 @@ def plan(
     _need_library()
     from atoll.fleet import looking
 
-    work = looking.plan(engine, options, _path(folder))
+    if not cluster:
+        _look("plan", inventory, looking.plan(engine, options, _path(folder)), folder, as_json)
+        return
+    from atoll.engines import registry
+    from atoll.engines.calls import spanning
+    from atoll.fleet.inventory import read_inventory
+    from atoll.plan.cluster import over_machines
+    from atoll.store.document import write_document
+
+    if folder is None:
+        raise UsageError("--cluster needs -o FOLDER: 'atoll fleet up' starts the plans in it")
+    spanning(registry.get(engine), "")  # raises UsageError if it cannot
+    parts: dict[str, Plan] = {}
+    work = looking.plan_cluster(engine, options, parts)
     _look("plan", inventory, work, folder, as_json)
+    ordered = {host.name: parts[host.name] for host in read_inventory(inventory)}
+    for name, part in over_machines(ordered, port).items():
+        write_document(make_folder(Path(folder) / name) / "plan.json", part)
 
 
 @command.command(

@@ -188,10 +188,11 @@ def measure_suite(
     choices: Choices | None = None,
     decompose: bool = False,
     instances: int | None = None,
+    change: Callable[[Job], Job] | None = None,
 ) -> None:
     """Measure the suite on this machine (`machine`, if it was read already) and print the summary.
 
-    See `BenchRequest`.
+    `change`: of the job, before it runs. For the rest see `BenchRequest`.
     """
     suites.get(options.suite)  # raises what is wrong with it, before anything else is done
     request = replace(
@@ -210,6 +211,7 @@ def measure_suite(
         machine = machine or machine_for()
         with preparation() as progress:
             job = make_job(request, host=host, machine=machine, progress=progress)
+            job = change(job) if change else job
         print_changes(job.changes, job.header.entrants[0].engine, options.base)
         measure(job, run, host)
 

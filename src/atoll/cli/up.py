@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
@@ -23,6 +24,7 @@ from atoll.engines.calls import located
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.blame import naming_users_files
 from atoll.engines.userconfig.tree import UserTree
+from atoll.errors import UsageError
 from atoll.host.api import Host
 from atoll.host.local import LocalHost
 from atoll.host.topology import read_machine
@@ -38,6 +40,7 @@ from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
 from atoll.schema.text import plural
 from atoll.store.plan_file import is_plan_file, read_plan
+from atoll.store.tokens import read_token
 from atoll.supervise.interrupts import terminate_is_interrupt
 from atoll.supervise.launch import Running, launch
 from atoll.supervise.ports import LAST_PORT
@@ -75,6 +78,14 @@ from atoll.supervise.prepare import Prepared, prepare
     help="Seconds after which it must be ready.",
 )
 @click.option(
+    "--secret",
+    "secret_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Of a PLAN that is a part of a cluster: a file, readable only by you, with the secret "
+    "that all its hosts share.",
+)
+@click.option(
     "--dry-run", is_flag=True, help="Show the plan, files and command lines, and start nothing."
 )
 def command(
@@ -87,6 +98,7 @@ def command(
     detach: bool,
     port: int | None,
     timeout_s: float,
+    secret_file: Path | None,
     dry_run: bool,
 ) -> None:
     """Start an ENGINE on this machine, or a PLAN that 'atoll plan' wrote.
@@ -98,6 +110,9 @@ def command(
     options = UpOptions(base=base and os.path.abspath(base), port=port, timeout_s=timeout_s)
     with terminate_is_interrupt():
         plan, machine, engine, users = _planned(engine_or_plan, policy, choices, listen, base, host)
+        if secret_file and not plan.cluster:
+            raise UsageError("--secret is for a plan that is a part of a cluster; leave it out")
+        secret = read_token(secret_file) if secret_file else None
         print_warnings(plan)
         for route in route_findings(host, plan):
             click.echo(
@@ -110,7 +125,16 @@ def command(
             print_changes(summary_before_start(engine, [plan], found, users), plan.engine, base)
         if dry_run:
             _print_start(
-                prepare(plan, engine, machine=machine, host=host, name=name, options=options), host
+                prepare(
+                    plan,
+                    engine,
+                    machine=machine,
+                    host=host,
+                    name=name,
+                    options=options,
+                    secret=secret,
+                ),
+                host,
             )
             return
         with progress("starting") as tell, naming_users_files(users):
@@ -121,6 +145,7 @@ def command(
                 host=host,
                 name=name,
                 options=options,
+                secret=secret,
                 progress=tell,
             )
         if detach:

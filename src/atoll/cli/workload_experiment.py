@@ -31,6 +31,7 @@ from atoll.supervise.interrupts import terminate_is_interrupt
 
 def what_can(host: Host) -> Can:
     from atoll.advice.reading import loadable
+    from atoll.host.virtual_network import network_fault
 
     root = host.user_id() == 0
     try:
@@ -38,7 +39,7 @@ def what_can(host: Host) -> Can:
     except EngineFailed:  # not installed
         known = None
     fault = "" if root else "only root turns switches of the whole system"
-    return Can(loadable(host), fault, known)
+    return Can(loadable(host), fault, known, network_fault(host))
 
 
 def run_workloads(

@@ -259,6 +259,21 @@ class PortedEngine(Engine, Protocol):
 
 
 @runtime_checkable
+class SpanningEngine(Engine, Protocol):
+    """An engine whose instances can be on several machines (`Plan.cluster`)."""
+
+    @property
+    def secret(self) -> str:
+        """That all machines of the cluster know; empty: none was given."""
+        ...
+
+    def spanning(self, secret: str) -> Engine:
+        """The engine with that secret. Its `layout` has no endpoint on a machine that only
+        joins."""
+        ...
+
+
+@runtime_checkable
 class AllocatingEngine(Engine, Protocol):
     """An engine whose files show whether a preloaded malloc would serve it."""
 

@@ -27,6 +27,7 @@ from atoll.engines.api import (
     PortedEngine,
     ProfiledEngine,
     ScheduledEngine,
+    SpanningEngine,
     Table,
     UnattendedEngine,
 )
@@ -130,6 +131,13 @@ def with_ports(engine: Engine) -> Engine:
     return _engine(engine, "with_ports") if isinstance(engine, PortedEngine) else engine
 
 
+def spanning(engine: Engine, secret: str) -> Engine:
+    """Raises UsageError if the engine cannot span machines."""
+    if not isinstance(engine, SpanningEngine):
+        raise UsageError(f"{engine.traits.name} cannot span machines; plan it for each machine")
+    return _engine(engine, "spanning", secret)
+
+
 def _engine(engine: Engine, method: str, *args: object) -> Engine:
     with foreign_faults():
         made: Engine = getattr(engine, method)(*args)
@@ -159,6 +167,11 @@ def laid_out(
     Raises EngineFailed for a layout that cannot be started, UsageError if its processes would not
     keep to the plan's thread placement.
     """
+    if plan.cluster and not (isinstance(engine, SpanningEngine) and engine.secret):
+        raise UsageError(
+            f"this plan of {plan.engine} is a part of a cluster of {plan.cluster.machines} "
+            "machines; start it with 'atoll fleet up', or with --secret on each of them"
+        )
     where = {"run_dir": run_dir, "ports": ports, "scratch_dir": scratch_dir}
     layout = _returned(engine, "layout", Layout, plan, installation, **where)
     try:
@@ -235,7 +248,8 @@ def _faults_of(layout: Layout, plan: Plan) -> Iterator[str]:
     if not names:
         yield "it has no process"
     endpoints: object = layout.endpoints
-    if not (isinstance(endpoints, tuple | list) and endpoints):
+    joins = plan.cluster and not plan.cluster.leads
+    if not (isinstance(endpoints, tuple | list) and (endpoints or joins)):
         yield "it has no tuple of endpoints, so nobody could send it a query"
     if layout.access and len(layout.access) != len(layout.endpoints):
         yield "it does not say for each endpoint how to reach it"

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from atoll.bench.axes import KNOB, Axis, Grid, chosen, in_bench_words, is_run_axis, make_axis
 from atoll.bench.cells import policy_of
 from atoll.bench.entrants import make_entrants
 from atoll.errors import UsageError
+from atoll.experiments.network import entrants_over
 from atoll.plan.planner import make_plan
 from atoll.schema.experiment import (
     BenchRun,
     Experiment,
     Needs,
+    Network,
     OperatorScale,
     Scale,
     Size,
@@ -65,6 +68,7 @@ class Can:
     mallocs: Collection[str] = tuple(Malloc)  # that can be preloaded
     knobs_fault: str = ""  # why no knob can be turned; empty if they can
     kernels: Kernels | None = None  # None: atoll-kernels is not installed
+    network_fault: str = ""  # why there can be no virtual machines; empty if there can be
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +95,6 @@ def unmet(needs: Needs, machine: Machine) -> list[str]:
     none = "" if machine.chiplets else "none are known here ('atoll measure' finds hidden ones)"
     threads = max((len(core.pus) for core in machine.allowed_cores), default=1)
     wants = (
-        (
-            needs.machines,
-            1,
-            "machine",
-            "",
-            "Atoll deploys on one, so it has published numbers only",
-        ),
         (needs.nodes, have.nodes, "NUMA node", "", f"this machine has {have.nodes}"),
         (needs.chiplets, have.chiplets, "chiplet", "", none or f"this machine has {have.chiplets}"),
         (
@@ -158,8 +155,10 @@ def possible(
     run: BenchRun, machine: Machine, engines: Sequence[EngineTraits], can: Can | None = None
 ) -> Possible:
     """The grid without the values that the planner refuses for one of the engines, and without
-    knobs and mallocs that cannot be had."""
+    knobs and mallocs that cannot be had. Raises UsageError if there can be no network."""
     can = can or Can()
+    if run.network is not None:
+        return _over(run.network, machine, engines, can)
     have = counts(machine)
     policies = have.numbers(run.axes.get("policy", ()))
     axes: list[Axis] = []
@@ -182,16 +181,25 @@ def possible(
     return Possible(grid, tuple(cannot), tuple(same), entrants)
 
 
+def _over(
+    network: Network, machine: Machine, engines: Sequence[EngineTraits], can: Can
+) -> Possible:
+    if can.network_fault:
+        raise UsageError(can.network_fault)
+    values = {"machines": tuple(map(str, network.machines)), "nic": network.nics}
+    grid = Grid(tuple(Axis(name, each) for name, each in values.items()))
+    entrants = [entrants_over(network, machine, traits) for traits in engines]
+    return Possible(grid, (), (), tuple(chain.from_iterable(entrants)))
+
+
 def require_meaning(experiment: Experiment, machine: Machine) -> None:
     """Raises UsageError if the figure means nothing on this machine."""
     if missing := unmet(experiment.needs, machine):
         name = experiment.name
-        remedy = f"run it where that is, and 'atoll experiment report {name} FILE' here; "
-        if experiment.needs.machines > 1:
-            remedy = ""
         raise UsageError(
-            f"{name} means nothing on this machine: {'; '.join(missing)}; {remedy}"
-            f"'atoll experiment show {name}' has the paper's numbers"
+            f"{name} means nothing on this machine: {'; '.join(missing)}; run it where that is, "
+            f"and 'atoll experiment report {name} FILE' here; 'atoll experiment show {name}' has "
+            "the paper's numbers"
         )
 
 

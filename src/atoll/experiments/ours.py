@@ -53,7 +53,9 @@ class Ours:
     readings: Mapping[str, Read]  # by engine or workload; '' of a profile
     warnings: tuple[str, ...] = ()  # what a reader must know before trusting a figure
     bench: BenchSummary | None = None  # None: no engine was measured
-    basis: str = "measured"  # or emulated, or simulated: fills in an emulated machine
+    # Or emulated, or simulated: fills in an emulated machine, or emulated network: measured over
+    # virtual machines.
+    basis: str = "measured"
     meaningless: tuple[str, ...] = ()  # why the figure means nothing on that machine
     threads: Mapping[str, Concurrency] = field(default_factory=dict)  # by setting, in its last run
     more: tuple[Term, ...] = ()  # measured, but neither published nor of the claim
@@ -80,7 +82,7 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
             *(one.message for one in bench.warnings),
         ),
         bench=bench,
-        basis=bench.basis,
+        basis="emulated network" if experiment.bench.network else bench.basis,
     )
 
 

@@ -12,7 +12,7 @@
     dram(...), link(...)  of Tab. I: not recorded
 
 The keys are axes of the bench (`policy`, `n`, `memory`, ...); an axis that is absent has its
-default. `query=q6` takes one query.
+default. `query=q6` takes one query, `machines=all` the most machines.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from statistics import fmean
 from typing import Self
 
 from atoll.bench.analysis import Times, block_times, measured_runs
+from atoll.bench.axes import ALL
 from atoll.bench.cells import policy_of
 from atoll.bench.engine_work import peaks
 from atoll.bench.results import Results
@@ -82,6 +83,8 @@ class BenchReadings:
         values = {
             key: self._counts.number(value) for key, value in without_knobs(term, known).items()
         }
+        if values.get("machines") == ALL:
+            values["machines"] = self._most_machines()
         query = values.pop("query", None)
         if term.name in _NOT_RECORDED:
             return f"a bench does not record {term.name}(...)"
@@ -111,6 +114,10 @@ class BenchReadings:
             case "remote":
                 return self._remote(found)
         return f"a bench has no {term.name}(...)"
+
+    def _most_machines(self) -> str:
+        values = (cell.values for one in self._entrants for cell in one.cells)
+        return max((each.get("machines", "1") for each in values), key=int, default="1")
 
     def _entrant(self, values: Mapping[str, str]) -> Entrant | None:
         for entrant in self._entrants:

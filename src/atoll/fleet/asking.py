@@ -58,9 +58,11 @@ class Task:
         request = Request(argv=argv, results=results, limit_s=limit_s)
         return self.take(await self._ask(request), also)
 
-    async def start(self, deployment: str, *argv: str, document: str | None) -> None:
+    async def start(
+        self, deployment: str, *argv: str, document: str | None, secret: str | None
+    ) -> None:
         """Run the `atoll up` of `argv`, which takes as long as it allows itself. Raises Refused."""
-        request = Request(argv=argv, document=document, confirm=deployment)
+        request = Request(argv=argv, document=document, secret=secret, confirm=deployment)
         self.take(await self._ask(request))
 
     async def _ask(self, request: Request) -> Reply:

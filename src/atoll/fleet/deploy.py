@@ -18,7 +18,7 @@ from atoll.fleet import state
 from atoll.fleet.asking import Task, Tell, ask_all
 from atoll.fleet.connection import HostLost
 from atoll.fleet.looking import look_at
-from atoll.fleet.protocol import FILE, Reply
+from atoll.fleet.protocol import FILE, SECRET, Reply
 from atoll.schema.fleet import Fleet, Reach
 from atoll.schema.fleet_answers import HostAnswer
 from atoll.schema.plan import Plan
@@ -36,12 +36,16 @@ def up(
 ) -> tuple[HostAnswer, ...]:
     """Start an engine (its name, planned on each host), or a plan for each host's name.
 
-    Raises UsageError if the name cannot be used; everything else is in the answers.
+    Raises UsageError if the name cannot be used or plans are not all parts of a cluster; everything
+    else is in the answers.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot name a fleet: use up to 23 letters, digits, '.', '_' or '-'"
         )
+    # The head is ready when all instances have joined, so all hosts start at the same time.
+    secret = secrets.token_hex(32) if _spans(what) else None
+    joining = ("--secret", SECRET) if secret else ()
     with state.held(name):
         if name in state.names():
             raise UsageError(
@@ -60,8 +64,8 @@ def up(
             reached.add(host)
             plan = None if isinstance(what, str) else what[host].model_dump_json()
             subject = what if isinstance(what, str) else FILE
-            argv = ("up", subject, *options, "--name", fleet.deployment, "-d")
-            await task.start(fleet.deployment, *argv, document=plan)
+            argv = ("up", subject, *options, *joining, "--name", fleet.deployment, "-d")
+            await task.start(fleet.deployment, *argv, document=plan, secret=secret)
             await look_at(task, fleet.deployment)
 
         state.write(fleet)
@@ -77,6 +81,19 @@ def up(
             return answers
         ended = {one.host: one for one in _undone(fleet, reached, tell)}
         return tuple(_after_end(answer, ended.get(answer.host), name) for answer in answers)
+
+
+def _spans(what: str | Mapping[str, Plan]) -> bool:
+    """Whether these plans are a cluster. Raises UsageError if only some of a cluster are there."""
+    plans = [] if isinstance(what, str) else list(what.values())
+    heads = {plan.cluster.head if plan.cluster else None for plan in plans}
+    if heads <= {None}:
+        return False
+    if len(heads) > 1 or any(one.cluster and one.cluster.machines != len(plans) for one in plans):
+        raise UsageError(
+            "these plans are not those of one whole cluster; plan again with --cluster"
+        )
+    return True
 
 
 def _undone(fleet: Fleet, reached: set[str], tell: Tell) -> tuple[HostAnswer, ...]:

@@ -63,18 +63,35 @@ def measure(options: Sequence[str], folder: Path | None) -> Work:
 
 def plan(engine: str, options: Sequence[str], folder: Path | None) -> Work:
     async def work(task: Task) -> None:
-        reply = await task.run("plan", engine, *options, "--json")
-        made = _document(Plan, reply.stdout)
-        _keep(task, folder, "plan.json", reply.stdout)
-        task.facts |= {
-            "policy": made.policy.value,
-            "slots": len(made.slots),
-            "threads": made.total_threads,
-            "heap_bytes": made.total_heap_bytes,
-            "layout": made.machine_id[:6],
-        }
+        _keep(task, folder, "plan.json", await _planned(task, engine, options, {}))
 
     return work
+
+
+def plan_cluster(engine: str, options: Sequence[str], parts: dict[str, Plan]) -> Work:
+    """Instances listen at the address that the inventory has for their host, unless `options` say
+    where. The plans go to `parts`, by host."""
+
+    async def work(task: Task) -> None:
+        address = task.link.reach.address
+        chosen = any(word.partition("=")[0] == "--listen" for word in options)
+        listen = () if chosen else ("--listen", address)
+        await _planned(task, engine, (*options, *listen), parts)
+
+    return work
+
+
+async def _planned(task: Task, engine: str, options: Sequence[str], parts: dict[str, Plan]) -> str:
+    reply = await task.run("plan", engine, *options, "--json")
+    made = parts[task.link.reach.name] = _document(Plan, reply.stdout)
+    task.facts |= {
+        "policy": made.policy.value,
+        "slots": len(made.slots),
+        "threads": made.total_threads,
+        "heap_bytes": made.total_heap_bytes,
+        "layout": made.machine_id[:6],
+    }
+    return reply.stdout
 
 
 def bench(engine: str, options: Sequence[str], run: str, folder: Path) -> Work:

@@ -24,7 +24,7 @@ SILENCE_S = 20.0
 LARGEST_LINE = 64 << 20
 LARGEST_ANSWER = 16 << 20  # without results; reading it takes up to 2 s, and the others wait
 
-FILE = "{file}"
+FILE, SECRET = "{file}", "{secret}"  # stand in argv for a path
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Hello(Message):
 @dataclass(frozen=True)
 class Request(Message):
     argv: tuple[str, ...]  # of `atoll`
-    document: str | None = None  # the file that stands in argv as FILE
+    document: str | None = None  # the text of the file that stands in argv as FILE
+    secret: str | None = None  # that of SECRET
     results: str | None = None  # the name of a results file that the command writes to `-o`
     limit_s: float | None = None  # None: the command limits itself
     confirm: str | None = None  # the deployment that it starts, ended if nobody confirms

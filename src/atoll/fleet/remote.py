@@ -12,8 +12,8 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from atoll.fleet.protocol import (
     BEAT_S,
     FILE,
     LARGEST_LINE,
+    SECRET,
     SILENCE_S,
     Hello,
     Keep,
@@ -141,13 +142,10 @@ def _undo(deployment: str, run: Run, tick: Callable[[], None] | None = None) -> 
 
 
 def _run(request: Request, controller: Controller, run: Run) -> Reply:
-    argv, results = list(request.argv), None
-    # A memory file leaves nothing behind, however this process ends.
-    with open(os.memfd_create("file"), "wb", buffering=0) as document:
-        path = f"/proc/{os.getpid()}/fd/{document.fileno()}"
-        if request.document is not None:
-            document.write(request.document.encode())
-            argv = [path if word == FILE else word for word in argv]
+    results = None
+    with _held(request.document) as path, _held(request.secret) as secret:
+        paths = {FILE: path, SECRET: secret}
+        argv = [paths.get(word) or word for word in request.argv]
         if request.results is not None:
             results = state_dir("results") / f"{request.results}.jsonl"
             argv += ["-o", str(results)]
@@ -168,9 +166,21 @@ def _run(request: Request, controller: Controller, run: Run) -> Reply:
     return Reply(
         exit_code=done.returncode,
         stdout=done.stdout,
-        stderr=done.stderr.replace(path, "its plan"),
+        stderr=done.stderr.replace(path, "its plan") if path else done.stderr,
         results=_text(results),
     )
+
+
+@contextmanager
+def _held(text: str | None) -> Iterator[str]:
+    """The path of a memory file, which leaves nothing behind, however this process ends."""
+    if text is None:
+        yield ""
+        return
+    with open(os.memfd_create("file"), "wb", buffering=0) as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(text.encode())
+        yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
 def _text(path: Path | None) -> str | None:

@@ -52,7 +52,6 @@ class Needs(Record):
     chiplets_per_node: int = Field(default=1, ge=1)  # else WICP is WIN
     cores: int = Field(default=1, ge=1)
     threads_per_core: int = Field(default=1, ge=1)
-    machines: int = Field(default=1, ge=1)  # Atoll deploys on one machine
 
 
 Size = Literal["smoke", "small", "paper"]
@@ -69,14 +68,29 @@ class Scale(Record):
     deployment_s: float = Field(gt=0)  # our guess for start, warm-up and pass of one deployment
 
 
+class Network(Record):
+    """Virtual machines with NICs, over which a bench deploys (`atoll.bench.machines`)."""
+
+    machines: tuple[int, ...] = Field(min_length=1)  # numbers of them
+    nics: tuple[str, ...] = Field(min_length=1)  # of each, in Gbit/s: '1', '10', '1+10'
+    scaled: float = Field(gt=0, le=1)  # what a rate is multiplied with here
+
+
 class BenchRun(Record):
     """Run by `atoll bench`."""
 
     engines: tuple[str, ...] = Field(min_length=1)
     suite: str = "tpch"
-    axes: dict[str, tuple[str, ...]] = Field(min_length=1)
+    axes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    network: Network | None = None  # in place of axes
     product: bool = False
     scales: dict[Size, Scale] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _varies_something(self) -> Self:
+        if bool(self.axes) == (self.network is not None):
+            raise ValueError("a bench has either axes or a network")
+        return self
 
 
 class WorkloadScale(Record):

@@ -172,6 +172,17 @@ class CoordinatorPlace(Record):
     address: str | None = None  # the IPv4 address that it listens at; None: loopback
 
 
+class ClusterPlace(Record):
+    """What a plan knows of an engine that spans machines, each of which has a plan of its own."""
+
+    head: str = Field(pattern=r"^[0-9.]+:[1-9][0-9]{0,4}$")  # where the coordinator listens
+    leads: bool  # the coordinator runs here; otherwise the instances of this plan join it
+    machines: int = Field(ge=2)
+    instances: int = Field(ge=2)  # of all machines, as are the next two
+    threads: int = Field(ge=2)
+    heap_bytes: int = Field(ge=1)  # of the smallest instance
+
+
 class Reason(Record):
     """Why the plan is as it is: the rule, its explanation, and its source."""
 
@@ -194,6 +205,7 @@ class Plan(Record):
     thp: HugePages = HugePages.SYSTEM
     slots: tuple[Slot, ...] = Field(min_length=1)
     coordinator: CoordinatorPlace | None
+    cluster: ClusterPlace | None = None  # None: the engine is on this machine only
     # Equal for all policies of a benchmark, so that only placement differs.
     total_threads: int
     total_heap_bytes: int
@@ -242,6 +254,24 @@ class Plan(Record):
                     "of the slot, each once"
                 )
         return self
+
+    @model_validator(mode="after")
+    def _can_span_machines(self) -> Self:
+        if self.cluster is None:
+            return self
+        if any(slot.address is None for slot in self.slots):
+            raise ValueError("in a cluster, every slot needs an address that the others can reach")
+        home = self.coordinator.address if self.coordinator else None
+        if home != (self.cluster.head.partition(":")[0] if self.cluster.leads else None):
+            raise ValueError("the coordinator's address is not the one in cluster.head")
+        return self
+
+    @property
+    def joining(self) -> int:
+        """The number of instances that join the engine's coordinator on this machine."""
+        if self.cluster is None:
+            return len(self.slots)
+        return self.cluster.instances if self.cluster.leads else 0
 
     @property
     def addresses(self) -> tuple[str, ...]:

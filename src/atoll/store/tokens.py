@@ -13,10 +13,15 @@ _LEAST = 16  # characters
 
 
 def token_in(path: Path) -> str:
-    """The token in the file, which is made with mode 0600 unless it exists. Raises NotPermitted if
-    others may read it, UsageError if it has no token."""
+    """The token in the file, which is made with mode 0600 unless it exists. Raises as
+    `read_token`."""
     if not path.exists():
         write_new(path, secrets.token_urlsafe(32) + "\n", mode=0o600)
+    return read_token(path)
+
+
+def read_token(path: Path) -> str:
+    """Raises NotPermitted if it cannot be read or others may read it, UsageError if it has none."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             mode, token = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
@@ -25,5 +30,5 @@ def token_in(path: Path) -> str:
     if mode & 0o077:
         raise NotPermitted(f"{path}: others may read this token; chmod 600 it")
     if len(token) < _LEAST or not token.isprintable() or " " in token:
-        raise UsageError(f"{path}: has no token of {_LEAST} characters or more; remove the file")
+        raise UsageError(f"{path}: has no token of {_LEAST} characters or more without blanks")
     return token

@@ -151,6 +151,13 @@ class Running:
         of the start is over."""
         while not self._accepting:
             self.check(wait_s=_POLL_S)
+        if endpoints:  # otherwise the coordinator is on another machine
+            self._await_instances(engine, endpoints, instances)
+        self._tell(READY)
+        while not self._ready:  # then the record on disk says ready
+            self.check(wait_s=_POLL_S)
+
+    def _await_instances(self, engine: Engine, endpoints: tuple[str, ...], instances: int) -> None:
         connect = partial(connected, engine, endpoints, timeout_s=_CONNECT_TIMEOUT_S)
         connect_s, count_s = (
             limit_s * len(endpoints) for limit_s in (_CONNECT_TIMEOUT_S, _COUNT_TIMEOUT_S)
@@ -180,9 +187,6 @@ class Running:
                 self.check(wait_s=_POLL_S)
             except EngineFailed as fault:
                 raise EngineFailed(f"{fault}; last status: {last_status}") from None
-        self._tell(READY)
-        while not self._ready:  # then the record on disk says ready
-            self.check(wait_s=_POLL_S)
 
     def _ask(self) -> None:
         for client in self.clients:
@@ -252,16 +256,19 @@ def launch(
     host: Host,
     name: str | None = None,
     options: UpOptions | None = None,
+    secret: str | None = None,
     grace_s: float = GRACE_S,
     progress: Progress = lambda line: None,
 ) -> Running:
     """Start `plan` on this machine; returns when the engine is ready.
 
-    `options`: for `atoll restart`. Raises what `prepare` raises, UsageError (a name in use),
-    PortTaken, and EngineFailed (with the last line of the process that died), and then leaves
-    nothing behind.
+    `options`: for `atoll restart`. `secret`: see `prepare`. Raises what `prepare` raises,
+    UsageError (a name in use), PortTaken, and EngineFailed (with the last line of the process that
+    died), and then leaves nothing behind.
     """
-    prepared = prepare(plan, engine, machine=machine, host=host, name=name, options=options)
+    prepared = prepare(
+        plan, engine, machine=machine, host=host, name=name, options=options, secret=secret
+    )
     os.close(take_name(prepared.name))  # first: its ports are in use, too
     prepared.refuse_taken_ports(host)
     for last_try in (False, True):
@@ -279,7 +286,7 @@ def _start(request: Request, engine: Engine, host: Host, progress: Progress) -> 
     control, keeper = start_keeper(request, host)
     running = Running(request, control=control, keeper=keeper, host=host, progress=progress)
     try:
-        running.await_ready(engine, request.endpoints, len(request.plan.slots))
+        running.await_ready(engine, request.endpoints, request.plan.joining)
     except EngineFailed as fault:
         taken = _port_was_taken(request.name)
         running.stop()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from atoll.engines.api import Engine, Installation
-from atoll.engines.calls import laid_out, located, wanted_ports, with_ports
+from atoll.engines.calls import laid_out, located, spanning, wanted_ports, with_ports
 from atoll.engines.sql.shell import shell_command
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
@@ -96,13 +96,18 @@ def prepare(
     host: Host,
     name: str | None = None,
     options: UpOptions | None = None,
+    secret: str | None = None,
 ) -> Prepared:
-    """Raises UsageError (the plan of another machine, a wrong name or port), NotPermitted (CPUs
+    """`secret`: of the cluster that the plan is a part of.
+
+    Raises UsageError (the plan of another machine, a wrong name or port), NotPermitted (CPUs
     that this process may not use) and EngineFailed (the engine cannot be used)."""
     name = name or plan.engine
     records.check_name(name)
     refuse_foreign(plan, machine)
     refuse_unfit(plan, host)
+    if secret:
+        engine = spanning(engine, secret)
     launcher = find_launcher()
     installation = located(engine, host)
     ports = range(0)

@@ -42,10 +42,9 @@ def test_words_are_numbers_of_the_machine() -> None:
 
 
 def test_what_is_missing_is_said_with_what_is_there() -> None:
-    needs = Needs(nodes=2, chiplets=2, cores=4, threads_per_core=2, machines=2)
+    needs = Needs(nodes=2, chiplets=2, cores=4, threads_per_core=2)
     missing = unmet(needs, TWO_CORES)
     assert missing == [
-        "it needs 2 machines, and Atoll deploys on one, so it has published numbers only",
         "it needs 2 NUMA nodes, and this machine has 1",
         "it needs 2 chiplets, and none are known here ('atoll measure' finds hidden ones)",
         "it needs 4 cores, and this machine has 2",
@@ -67,7 +66,7 @@ def test_what_is_missing_is_said_with_what_is_there() -> None:
 )
 def test_what_wicp_claims_means_nothing_where_wicp_is_win(one: Experiment) -> None:
     wicp = any(word in one.check.shape for word in ("wicp", "chiplets"))
-    assert bool(unmet(one.needs, CHIPLET_A_NODE)) == (wicp or one.needs.machines > 1)
+    assert bool(unmet(one.needs, CHIPLET_A_NODE)) == wicp
 
 
 def test_memory_limits_the_scale() -> None:
@@ -117,6 +116,6 @@ def test_a_small_machine_gets_an_answer_to_every_experiment(experiment: Experime
 @pytest.mark.parametrize("experiment", experiments(), ids=lambda one: one.name)
 def test_a_large_machine_can_run_every_bench_of_one_machine(experiment: Experiment) -> None:
     large = build([[NodeShape(chiplets=(4,) * 4, memory_gib=512)] for _ in range(2)], smt=2)
-    if experiment.bench and experiment.needs.machines == 1:
+    if experiment.bench:
         require_meaning(experiment, large)
         assert not possible(experiment.bench, large, [SPARK_TRAITS]).cannot

@@ -26,7 +26,7 @@ from tests.parts.machines import NodeShape, build
 LARGE = build(
     [[NodeShape(chiplets=(4,) * 4, memory_gib=512)] for _ in range(2)], smt=2, l3_bytes=32 << 20
 )
-BENCHED = [one for one in experiments() if one.bench and one.needs.machines == 1]
+BENCHED = [one for one in experiments() if one.bench and one.bench.network is None]
 COUNTED = {"numa-tab1", "olap-tab2"}  # counters of the machine; memory, which `lines` has not
 SAME = {"numa-fig17", "numa-fig18"}  # no difference is what they claim
 # By the papers, the fastest first; what is not named is one instance on all of the machine.

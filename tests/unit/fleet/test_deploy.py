@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from atoll.errors import EXIT_INTERNAL, AtollError, UsageError
 from atoll.fleet import deploy, looking, state
 from atoll.fleet.asking import Refused, Task, ask_all
-from atoll.fleet.protocol import FILE, Reply, Request
+from atoll.fleet.protocol import FILE, SECRET, Reply, Request
+from atoll.plan.cluster import over_machines
 from atoll.schema.fleet import Reach
-from atoll.schema.plan import Plan
+from atoll.schema.plan import CoordinatorKind, CoordinatorPlace, Plan
 from tests.parts.bench import header
 from tests.parts.faults import fails
 from tests.parts.ssh_server import Said, answering, ends, served
@@ -95,6 +96,33 @@ def test_each_host_gets_its_own_plan(hosts: Callable[..., list[Reach]]) -> None:
     for host, plan in ((a, plans["a"]), (b, plans["b"])):
         assert host.ran[0].argv[:2] == ("up", FILE)
         assert Plan.model_validate_json(host.ran[0].document or "") == plan
+
+
+def test_the_hosts_of_a_cluster_get_one_secret_and_only_a_whole_one_starts(
+    hosts: Callable[..., list[Reach]],
+) -> None:
+    a, b = Host(), Host()
+    reaches = hosts(a=a, b=b)
+    parts = over_machines({"a": listening_plan("10.0.0.1"), "b": listening_plan("10.0.0.2")}, 7077)
+    deploy.up("x", reaches, parts, (), quiet)
+    first, second = a.ran[0], b.ran[0]
+    assert first.argv[:4] == second.argv[:4] == ("up", FILE, "--secret", SECRET)
+    assert first.secret == second.secret and len(first.secret or "") == 64
+    assert (first.secret or "") not in state_text("x")
+    for some in ({"a": parts["a"]}, {"a": parts["a"], "b": listening_plan("10.0.0.2")}):
+        with fails(UsageError):
+            deploy.up("y", reaches, some, (), quiet)
+
+
+def listening_plan(address: str) -> Plan:
+    plan = toy_plan(1)
+    slots = tuple(slot.model_copy(update={"address": address}) for slot in plan.slots)
+    place = CoordinatorPlace(kind=CoordinatorKind.SHARED, address=address)
+    return plan.model_copy(update={"slots": slots, "coordinator": place})
+
+
+def state_text(name: str) -> str:
+    return state.find(name).model_dump_json()
 
 
 def test_one_that_fails_takes_the_others_down(hosts: Callable[..., list[Reach]]) -> None:

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from atoll import __version__
 from atoll.errors import UsageError
 from atoll.fleet import remote
-from atoll.fleet.protocol import FILE, Reply, Request
+from atoll.fleet.protocol import FILE, SECRET, Reply, Request
 from atoll.fleet.remote import Controller, ControllerGone, Run, serve
 from atoll.host.processes import Finished
+from atoll.store.tokens import read_token
 from tests.parts.faults import fails
 
 
@@ -132,6 +133,19 @@ def test_a_document_is_a_file_that_leaves_nothing(talk: Begin) -> None:
     assert text == "{plan}"
     assert os.sep in path
     assert not os.path.exists(path)
+
+
+def test_a_secret_is_a_file_for_nobody_else(talk: Begin) -> None:
+    def play(words: Sequence[str], tick: Callable[[], None]) -> Finished:
+        return Finished(0, read_token(Path(words[3])), "")
+
+    host = Recorder(play)
+    one = talk(host)
+    one.asks(argv=["up", FILE, "--secret", SECRET], document="{plan}", secret="0123456789abcdef")
+    assert one.hears()["stdout"] == "0123456789abcdef"
+    one.ends()
+    ((_, plan, _, secret),) = host.ran
+    assert plan != secret and "0123456789abcdef" not in secret
 
 
 def test_a_start_that_is_confirmed_stays(talk: Begin) -> None:

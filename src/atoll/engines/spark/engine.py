@@ -13,7 +13,7 @@ import importlib.metadata
 import importlib.util
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from atoll.engines.api import Client, Installation, Layout, Table
@@ -74,6 +74,7 @@ class SparkEngine:
 
     tree: UserTree | None = None
     outlives_atoll: bool = False  # then the driver is the user's own application
+    secret: str = field(default="", repr=False)  # of a cluster
 
     facts: ClassVar[EngineFacts] = FACTS
     document: ClassVar[str] = "Spark's event log"
@@ -104,7 +105,7 @@ class SparkEngine:
         return Installation(version, spec.submodule_search_locations[0], java, java_version)
 
     def ports(self, plan: Plan) -> int:
-        return 1 + len(plan.slots)
+        return (0 if plan.cluster else 1) + len(plan.slots)
 
     def layout(
         self,
@@ -117,9 +118,10 @@ class SparkEngine:
     ) -> Layout:
         scratch = scratch_dir or run_dir
         socket = f"{run_dir}/sql.sock"
-        master_port, *worker_ports = ports
-        home = settings.coordinator_address(plan)
-        env = settings.environment(installation, run_dir, scratch) | settings.local_address(home)
+        home = settings.master(plan, ports)
+        worker_ports = ports[-len(plan.slots) :]
+        env = settings.environment(installation, run_dir, scratch)
+        env |= settings.local_address(home.address)
         agents = user_tree.Agents({}, [[] for _ in plan.slots])
         if self.tree:
             env = user_tree.environment(self.tree) | env
@@ -133,14 +135,14 @@ class SparkEngine:
             argv=(
                 *daemon,
                 "org.apache.spark.deploy.master.Master",
-                *("--host", home),
-                *("--port", str(master_port)),
+                *("--host", home.address),
+                *("--port", str(home.port)),
                 *("--webui-port", "0"),
             ),
             env=env,
             stage=0,
-            ready_port=master_port,
-            ready_address=home,
+            ready_port=home.port,
+            ready_address=home.address,
         )
         workers = tuple(
             ProcessSpec(
@@ -154,13 +156,13 @@ class SparkEngine:
                     *("--port", str(port)),
                     *("--webui-port", "0"),
                     *(() if slot.cpus is None else ("--cores", str(slot.threads))),
-                    *("--memory", f"{settings.heap_mib(plan.slots)}m"),
+                    *("--memory", f"{settings.heap_mib(plan)}m"),
                     *("--work-dir", f"{scratch}/work-{slot.index}"),
-                    f"spark://{home}:{master_port}",
+                    f"spark://{home.address}:{home.port}",
                 ),
                 env=env
                 | settings.local_address(address)
-                | settings.executor_environment(slot, plan)
+                | settings.executor_environment(slot, plan, scratch)
                 # A worker gives its executor the flags that it finds there.
                 | ({"SPARK_CONF_DIR": f"{run_dir}/{_folder(slot)}"} if slot in with_agents else {}),
                 stage=1,
@@ -181,12 +183,13 @@ class SparkEngine:
             stage=2,
             ready_socket=socket,
         )
-        defaults = settings.defaults(plan, master_port, scratch)
+        defaults = settings.defaults(plan, home, scratch, self.secret)
         configuration = self._configuration(plan, values(defaults), agents)
         names = [*configuration, *(self.tree.others if self.tree else ())]
         own = [f"{_folder(slot)}/{INSTANCE_FLAGS}" for slot in with_agents]
+        joins = plan.cluster is not None and not plan.cluster.leads
         return Layout(
-            processes=(master, *workers, driver),
+            processes=workers if joins else (master, *workers, driver),
             files={
                 **{f"conf/{name}": text for name, text in configuration.items()},
                 **{
@@ -196,7 +199,7 @@ class SparkEngine:
                     for path, slot in zip(own, with_agents, strict=True)
                 },
                 "sqlhost.json": json.dumps(
-                    {"executors": len(plan.slots), "events": settings.events_folder(scratch)}
+                    {"executors": plan.joining, "events": settings.events_folder(scratch)}
                 ),
             },
             copies={f"conf/{name}": f"{self.tree.root}/{name}" for name in self.tree.others}
@@ -207,11 +210,11 @@ class SparkEngine:
                 for slot in with_agents
                 for name in names
             },
-            endpoints=(socket,),
+            endpoints=() if joins else (socket,),
             reasons={
                 **{setting_name(flag): AGENT for own in agents.executors for flag in own},
                 **user_tree.REMOVED,
-                **settings.flag_reasons(plan),
+                **settings.flag_reasons(plan, scratch),
                 **reasons(defaults),
             },
         )
@@ -234,6 +237,9 @@ class SparkEngine:
         user_tree.check(tree)
         user_tree.traits(_TRAITS, tree)  # raises UsageError for a size that it cannot read
         return replace(self, tree=tree)
+
+    def spanning(self, secret: str) -> SparkEngine:
+        return replace(self, secret=secret)
 
     def unattended(self) -> SparkEngine:
         return replace(self, outlives_atoll=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import quote
 
 from atoll.engines.api import Installation
@@ -94,9 +95,13 @@ _FLAG_REASONS: Reasons = {
 }
 
 
-def flag_reasons(plan: Plan) -> Reasons:
+def flag_reasons(plan: Plan, scratch: str) -> Reasons:
     """Why the command lines and JDK_JAVA_OPTIONS are as they are."""
-    return {**_FLAG_REASONS, "--host": Why(_where(plan), _STANDALONE)}
+    return {
+        **_FLAG_REASONS,
+        setting_name(_temporary(scratch)): Why("temporary files lie on the scratch disk"),
+        "--host": Why(_where(plan), _STANDALONE),
+    }
 
 
 def _where(plan: Plan) -> str:
@@ -105,62 +110,85 @@ def _where(plan: Plan) -> str:
     return "nothing listens on the network"
 
 
-def coordinator_address(plan: Plan) -> str:
-    return (plan.coordinator.address if plan.coordinator else None) or LOOPBACK
+class Master(NamedTuple):
+    """Where the master listens, and the driver beside it."""
+
+    address: str
+    port: int
 
 
-def executor_environment(slot: Slot, plan: Plan) -> dict[str, str]:
+def master(plan: Plan, ports: Sequence[int]) -> Master:
+    """`ports`: those of this machine; the first one is the master's, unless the plan has it."""
+    if plan.cluster:
+        address, _, port = plan.cluster.head.partition(":")
+        return Master(address, int(port))
+    return Master((plan.coordinator.address if plan.coordinator else None) or LOOPBACK, ports[0])
+
+
+def _temporary(scratch: str) -> str:
+    return f"-Djava.io.tmpdir={scratch}"
+
+
+def executor_environment(slot: Slot, plan: Plan, scratch: str) -> dict[str, str]:
     """On top of `environment`, for a worker and its executor."""
-    found = {"JDK_JAVA_OPTIONS": " ".join(placement_flags(slot, plan))}
-    if slot.heap_bytes // MIB > heap_mib(plan.slots):
+    flags = (*placement_flags(slot, plan), _temporary(scratch))
+    found = {"JDK_JAVA_OPTIONS": " ".join(map(_for_launcher, flags))}
+    if slot.heap_bytes // MIB > heap_mib(plan):
         # HotSpot reads it after the command line, where Spark has put the smallest heap. Spark
         # sizes an executor's memory pools by the heap that its JVM finally has.
         found["_JAVA_OPTIONS"] = f"-Xmx{slot.heap_bytes // MIB}m"
     return found
 
 
-def heap_mib(slots: Sequence[Slot]) -> int:
+def _for_launcher(flag: str) -> str:
+    """A flag as java(1) reads it from JDK_JAVA_OPTIONS: quotes as in a shell, no backslashes."""
+    if not any(mark in flag for mark in " \t\"'"):
+        return flag
+    return '"\'"'.join(f"'{part}'" for part in flag.split("'"))
+
+
+def heap_mib(plan: Plan) -> int:
     """The heap of every executor, as Spark knows it."""
-    return min(slot.heap_bytes for slot in slots) // MIB
+    least = plan.cluster.heap_bytes if plan.cluster else min(one.heap_bytes for one in plan.slots)
+    return least // MIB
 
 
 # ---- spark-defaults.conf -------------------------------------------------------------------------
 
 
-def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, Setting]:
-    """What Atoll sets in spark-defaults.conf, with a fresh secret."""
+def defaults(plan: Plan, home: Master, scratch: str, secret: str) -> dict[str, Setting]:
+    """What Atoll sets in spark-defaults.conf. A cluster has a `secret`; otherwise it is a fresh
+    one."""
     # A plan edited by hand may have no coordinator, or one without a heap.
     driver_bytes = (plan.coordinator.heap_bytes if plan.coordinator else 0) or DRIVER_BYTES
-    temporary = f"-Djava.io.tmpdir={scratch}"
-    home = coordinator_address(plan)
     return {
         "spark.master": Setting(
-            f"spark://{home}:{master_port}", "the deployment's master", _STANDALONE
+            f"spark://{home.address}:{home.port}", "the deployment's master", _STANDALONE
         ),
         "spark.app.name": Setting("atoll", "the master lists it", _CONFIGURATION),
         "spark.driver.host": Setting(
-            home, "executors reach the driver where it listens", _CONFIGURATION
+            home.address, "executors reach the driver where it listens", _CONFIGURATION
         ),
-        "spark.driver.bindAddress": Setting(home, _where(plan), _CONFIGURATION),
+        "spark.driver.bindAddress": Setting(home.address, _where(plan), _CONFIGURATION),
         "spark.driver.memory": Setting(
             f"{driver_bytes // MIB}m", "the coordinator's heap in the plan", _CONFIGURATION
         ),
         "spark.driver.extraJavaOptions": Setting(
-            options((*_LEAN_FLAGS, temporary)), _LEAN.text, _LEAN.source
+            options((*_LEAN_FLAGS, _temporary(scratch))), _LEAN.text, _LEAN.source
         ),
         # Without spark.executor.cores, a worker's one executor takes all of the worker's cores,
         # also if slots are unequal.
         "spark.executor.memory": Setting(
-            f"{heap_mib(plan.slots)}m",
+            f"{heap_mib(plan)}m",
             "the smallest slot's heap: Spark asks for executors of one size only. The JVM of a "
             "larger slot gets its own heap by _JAVA_OPTIONS",
             _CONFIGURATION,
         ),
         "spark.executor.extraJavaOptions": Setting(
-            options(("-XX:+UseG1GC", "-XX:-UsePerfData", temporary)),
+            options(("-XX:+UseG1GC", "-XX:-UsePerfData")),
             "one collector under every policy: by itself, Java chooses by the number of CPUs, and "
-            "wic would compare collectors. No performance file in /tmp; temporary files on the "
-            "scratch disk. The flags that differ by slot are in JDK_JAVA_OPTIONS of its worker",
+            "wic would compare collectors. No performance file in /tmp. The flags that differ by "
+            "slot or machine are in JDK_JAVA_OPTIONS of its worker",
             _CONFIGURATION,
         ),
         **_threads(plan),
@@ -194,7 +222,9 @@ def defaults(plan: Plan, master_port: int, scratch: str) -> dict[str, Setting]:
             "true", "only processes that know the secret can connect", _SECURITY
         ),
         "spark.authenticate.secret": Setting(
-            secrets.token_hex(32), "new for each deployment", _SECURITY
+            secret or secrets.token_hex(32),
+            "the cluster's" if secret else "new for each deployment",
+            _SECURITY,
         ),
         "spark.master.rest.enabled": Setting(
             "false", "on by default in Spark 4, on a fixed port", _STANDALONE
@@ -221,13 +251,12 @@ def _threads(plan: Plan) -> dict[str, Setting]:
     """Without a mask (wim) Spark counts the CPUs itself, and both defaults follow that count."""
     if all(slot.cpus is None for slot in plan.slots):
         return {}
+    threads = str(plan.cluster.threads if plan.cluster else plan.total_threads)
     return {
         "spark.cores.max": Setting(
-            str(plan.total_threads), "all threads of the plan, for one application", _STANDALONE
+            threads, "all threads of the plan, for one application", _STANDALONE
         ),
-        "spark.default.parallelism": Setting(
-            str(plan.total_threads), "a partition per thread", _CONFIGURATION
-        ),
+        "spark.default.parallelism": Setting(threads, "a partition per thread", _CONFIGURATION),
     }
 
 

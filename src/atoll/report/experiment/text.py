@@ -31,15 +31,11 @@ _WRAPPED = ("figure", "published", "COST")
 
 def experiment_list(found: Sequence[tuple[Experiment, Outlook]]) -> Table:
     """Where this machine cannot, what it lacks takes the place of the cost."""
-    rows: list[Row] = [
-        (one.name, each.here, _cost(one.needs, each), one.shows) for one, each in found
-    ]
+    rows: list[Row] = [(one.name, each.here, _cost(each), one.shows) for one, each in found]
     return Table("", ("NAME", "HERE", "COST", "SHOWS"), rows)
 
 
-def _cost(needs: Needs, outlook: Outlook) -> str:
-    if needs.machines > 1:
-        return "published only"
+def _cost(outlook: Outlook) -> str:
     if outlook.cost_s is None:
         return "; ".join(one.split(",")[0].removeprefix("it ") for one in outlook.why)
     return ", ".join("–" if cost is None else span(cost) for cost in outlook.cost_s.values())
@@ -144,8 +140,14 @@ def _run(experiment: Experiment) -> list[str]:
     run = experiment.bench
     assert run is not None
     axes = [f"{name} = {', '.join(values)}" for name, values in run.axes.items()]
-    how = "all combinations" if run.product else "one axis at a time"
-    lines = [f"suite {run.suite}; engines {', '.join(run.engines)}", f"{'; '.join(axes)}; {how}"]
+    how = "; ".join([*axes, "all combinations" if run.product else "one axis at a time"])
+    if run.network is not None:
+        machines = ", ".join(map(str, run.network.machines))
+        how = (
+            f"WIM with one NIC of 1 Gbit/s, and WIN with {', '.join(run.network.nics)}, each on "
+            f"machines = {machines}; rates times {run.network.scaled:g}"
+        )
+    lines = [f"suite {run.suite}; engines {', '.join(run.engines)}", how]
     for name, scale in run.scales.items():
         engines = f", {', '.join(scale.engines)}" if scale.engines else ""
         queries = f", queries {scale.queries}" if scale.queries else ""

@@ -10,7 +10,9 @@ import pytest
 from atoll.engines.api import Installation, Layout, Table
 from atoll.engines.spark.engine import SparkEngine
 from atoll.plan import make_plan
+from atoll.plan.cluster import over_machines
 from atoll.plan.jvm import placement_flags
+from atoll.plan.network import Place
 from atoll.schema.deployment import Role
 from atoll.schema.plan import Plan
 from tests.parts.machines import listening, milan
@@ -47,7 +49,8 @@ def test_spark_has_a_worker_per_slot_between_master_and_driver() -> None:
     for worker, slot in zip(workers, plan.slots, strict=True):
         assert option(worker.argv, "--cores") == str(slot.threads)
         assert option(worker.argv, "--host") == "127.0.0.1"
-        assert worker.env["JDK_JAVA_OPTIONS"].split() == placement_flags(slot, plan)
+        flags = [*placement_flags(slot, plan), "-Djava.io.tmpdir=/var/x"]
+        assert worker.env["JDK_JAVA_OPTIONS"].split() == flags
         # They are for the executor, and the daemon does not follow them.
         assert "-XX:-AlwaysPreTouch" in worker.argv and "-Xms128m" in worker.argv
 
@@ -137,3 +140,30 @@ def test_spark_listens_where_the_plan_says() -> None:
     assert found["spark.master"] == f"spark://10.0.0.5:{master.ready_port}"
     assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == "10.0.0.5"
     assert (found["spark.authenticate"], len(found["spark.authenticate.secret"])) == ("true", 64)
+
+
+def test_in_a_cluster_one_machine_leads_and_the_others_join_with_the_secret() -> None:
+    traits = SparkEngine().traits
+    plans = {
+        name: make_plan(milan(2), traits, "win", listen=(Place(address, None),))
+        for name, address in (("a", "10.0.0.1"), ("b", "10.0.0.2"))
+    }
+    head, other = over_machines(plans, 7077).values()
+    engine = SparkEngine().spanning("s3cret")
+    assert "s3cret" not in repr(engine)
+    leads, joins = (
+        engine.layout(part, INSTALLED, run_dir="/run/x", ports=range(8000, 8002))
+        for part in (head, other)
+    )
+    assert engine.ports(head) == engine.ports(other) == 2
+    assert [spec.name for spec in leads.processes] == ["master", "worker-0", "worker-1", "driver"]
+    assert [spec.name for spec in joins.processes] == ["worker-0", "worker-1"]
+    assert len(leads.endpoints) == 1 and joins.endpoints == ()
+    assert json.loads(leads.files["sqlhost.json"])["executors"] == 4
+    for layout, address in ((leads, "10.0.0.1"), (joins, "10.0.0.2")):
+        assert defaults(layout)["spark.authenticate.secret"] == "s3cret"
+        for worker in layout.processes:
+            if worker.role is Role.WORKER:
+                assert worker.argv[-1] == "spark://10.0.0.1:7077"
+                assert worker.ready_address == option(worker.argv, "--host") == address
+    assert defaults(leads)["spark.cores.max"] == str(head.total_threads + other.total_threads)

@@ -1,0 +1,63 @@
+"""One engine over several machines, from a plan for each of them. Pure.
+
+Source: numa-distributed-engines, section V: the policies hold on every machine of a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from atoll.errors import UsageError
+from atoll.schema.plan import ClusterPlace, Plan, Reason
+from atoll.schema.text import plural
+
+
+def over_machines(plans: Mapping[str, Plan], port: int) -> dict[str, Plan]:
+    """The plans of a cluster, by machine. The coordinator of the first one leads, at `port`.
+
+    Raises UsageError if they cannot be one engine.
+    """
+    if len(plans) < 2:
+        raise UsageError("a cluster needs at least two hosts")
+    if any(plan.cluster for plan in plans.values()):
+        raise UsageError("these plans are parts of a cluster already")
+    first, lead = next(iter(plans.items()))
+    for name, plan in plans.items():
+        if plan.engine != lead.engine:
+            raise UsageError(
+                f"{name} has {plan.engine} and {first} {lead.engine}; a cluster is one engine"
+            )
+        if any(slot.address is None for slot in plan.slots):
+            raise UsageError(
+                f"{name}: its instances listen on loopback, where other hosts cannot reach them; "
+                "plan with --listen nic"
+            )
+    if lead.coordinator is None or lead.coordinator.address is None:
+        raise UsageError(f"{first}: {lead.engine} has no coordinator there that could lead")
+    slots = [slot for plan in plans.values() for slot in plan.slots]
+    found = ClusterPlace(
+        head=f"{lead.coordinator.address}:{port}",
+        leads=True,
+        machines=len(plans),
+        instances=len(slots),
+        threads=sum(plan.total_threads for plan in plans.values()),
+        heap_bytes=min(slot.heap_bytes for slot in slots),
+    )
+    shuffles = [plan.shuffle_partitions for plan in plans.values()]
+    reason = Reason(
+        rule="one engine over machines",
+        text=f"{plural(found.instances, 'instance')} on {plural(found.machines, 'machine')}: the "
+        f"coordinator is on {first}, at {found.head}.",
+        source="the user; numa-distributed-engines, section V",
+    )
+    return {
+        name: plan.model_copy(
+            update={
+                "shuffle_partitions": sum(each or 0 for each in shuffles) or None,
+                "cluster": found.model_copy(update={"leads": name == first}),
+                "coordinator": plan.coordinator if name == first else None,
+                "reasons": (*plan.reasons, reason),
+            }
+        )
+        for name, plan in plans.items()
+    }
