@@ -34,7 +34,7 @@ MOST_LINES = 32
 # Atoll does to threads.
 _LEADING = (
     *("auto picks", "no choice", "only the mask differs", "copies"),
-    *("one NIC for all", "thread placement"),
+    *("one NIC for all", "thread placement", "one engine over machines"),
 )
 
 
