@@ -68,9 +68,9 @@ def test_a_claim_holds_and_its_opposite_does_not(
 
 def test_a_figure_that_means_nothing_here_is_answered_at_once(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    done = atoll("numa-fig12", "-o", str(path), state=tmp_path)
+    done = atoll("olap-fig12", "-o", str(path), state=tmp_path)
     assert done.returncode == 2 and not path.exists()
-    assert "means nothing on this machine: it needs 8 machines" in done.stderr
+    assert "means nothing on this machine: it needs " in done.stderr
 
 
 @pytest.mark.long

@@ -63,7 +63,7 @@ def summarise(results: Results) -> BenchSummary:
     by_label = {entrant.label: entrant for entrant in header.entrants}
     emulated = header.fingerprint.emulated
     return BenchSummary(
-        basis="emulated" if emulated else "measured",
+        basis="emulated" if emulated else "emulated network" if header.rates_scaled else "measured",
         run_id=header.run_id,
         started_unix_s=header.started_unix_s,
         status=end.status if end else "unfinished",

@@ -117,6 +117,7 @@ DECIDES: Mapping[str, tuple[str, ...]] = {
     "coordinator": ("threads", "shuffle partitions"),
     "malloc": ("malloc",),
     "thp": ("transparent huge pages",),
+    "machines": ("threads", "shuffle partitions"),  # of `atoll.experiments.network`
     "streams": ("streams",),
 }
 

@@ -21,18 +21,16 @@ from atoll.engines.userconfig.blame import naming_users_files
 from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import EngineFailed, ServerGone
 from atoll.host.api import Host
-from atoll.inspect.verify import Verification, brief
 from atoll.inspect.whereabouts import Watch
 from atoll.schema.deployment import Deployment
 from atoll.schema.machine import Machine
 from atoll.schema.operators import QueryProfile
 from atoll.schema.results import EngineWork, Entrant, SchedulerState
-from atoll.schema.text import first_of, plural
+from atoll.schema.text import plural
 from atoll.schema.whereabouts import Whereabouts
 from atoll.supervise.client_calls import close_all, within
 from atoll.supervise.launch import launch
 
-MOST_DETAILS = 6
 _CONNECT_S = 30.0
 _ATTACH_S = 120.0
 # A query fails shortly before the supervisor finds out which process died. If the server is gone, a
@@ -44,14 +42,17 @@ _WHY_GONE_S = 30.0
 class Up(Protocol):
     """See `atoll.supervise.launch.Running`."""
 
-    clients: list[Client]
+    @property
+    def clients(self) -> list[Client]: ...
 
     @property
     def deployment(self) -> Deployment: ...
 
     def check(self, *, wait_s: float = 0.0) -> None: ...
 
-    def verify(self, *, deep: bool = True) -> Verification: ...
+    def in_place(self) -> tuple[int, int, str]:
+        """See `atoll.bench.api.Server.verify`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,7 @@ class LiveServer:
     host: Host
 
     def verify(self) -> tuple[int, int, str]:
-        # Not deep: counting the pages of large memory would disturb the measured pass.
-        found = self.running.verify(deep=False)
-        details = [brief(finding) for finding in found.drift]
-        return found.threads, found.drifted, first_of(details, MOST_DETAILS, "; ")
+        return self.running.in_place()
 
     def look(self, *, deep: bool) -> None:
         return None

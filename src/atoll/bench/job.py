@@ -42,6 +42,7 @@ from atoll.host.environment import environment
 from atoll.knobs.journal import JournalFolder
 from atoll.plan import machine_id
 from atoll.plan.capacity import check_room
+from atoll.plan.cluster import refuse_part
 from atoll.plan.request import Choices
 from atoll.probing.allocators import library_of
 from atoll.render.deployment import summary_before_start
@@ -185,6 +186,8 @@ def make_job(request: BenchRequest, *, host: Host, machine: Machine, progress: P
     suite = suites.get(request.suite)
     names = [target for target in request.targets if not is_plan_file(target)]
     plans = [read_plan(target) for target in request.targets if is_plan_file(target)]
+    for plan in plans:
+        refuse_part(plan, "a bench has one machine")
     grid = request.grid
     of_plans = [axis.name for axis in grid.axes if not is_run_axis(axis.name)]
     if (request.choices or of_plans) and not names:

@@ -9,36 +9,36 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import secrets
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from atoll.bench.deploy import MOST_DETAILS, LiveServer, serving
+from atoll.bench.deploy import LiveServer, serving
 from atoll.engines.api import Client, Data, Engine
 from atoll.engines.calls import connected
 from atoll.errors import CheckFailed, EngineFailed
 from atoll.host.api import Child, Host
 from atoll.host.caller import environment
+from atoll.host.memory_file import memory_file
 from atoll.host.virtual_network import Nic, VirtualMachine, virtual_network
-from atoll.inspect.verify import Verification, verify
 from atoll.schema.deployment import Deployment, State
+from atoll.schema.inspection import Severity
 from atoll.schema.plan import Plan
 from atoll.schema.results import Entrant
-from atoll.schema.text import first_of
-from atoll.store.document import write_document
-from atoll.store.files import write_new
+from atoll.schema.text import first_of, plural
 from atoll.supervise import records
 from atoll.supervise.client_calls import close_all
-from atoll.supervise.lastwords import last_words
+from atoll.supervise.interrupts import shielded
+from atoll.supervise.lastwords import tail, telling_line
+from atoll.supervise.launch import MOST_DETAILS
 
 _CONNECT_S = 30.0
-_START_S = 300.0
+_VERIFY_S = 120.0
 _STOP_S = 60.0
 _POLL_S = 0.2
 
@@ -58,62 +58,68 @@ def part_of(plan: Plan, number: int) -> Plan:
     return plan.model_copy(update=changes)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The deployment of one machine."""
+
+    name: str
+    machine: VirtualMachine
+    child: Child  # `atoll up`
+    log: str
+    before: str  # the id of an earlier deployment of that name; empty: there is none
+
+    @property
+    def deployment(self) -> Deployment | None:
+        found = records.read(self.name)
+        return found if found and found.id != self.before else None
+
+    def check(self) -> None:
+        if self.child.poll() is not None:
+            raise EngineFailed(f"{self.name}: {telling_line(tail(self.log))}")
+
+
+@dataclass(frozen=True, slots=True)
 class RunningCluster:
     """See `atoll.bench.deploy.Up`."""
 
-    names: Sequence[str]  # of the deployments, the head's first
-    machines: Sequence[VirtualMachine]
-    children: Sequence[Child]
-    logs: Sequence[str]
+    parts: Sequence[_Part]  # the head's first
     host: Host
     clients: list[Client]
 
     @property
     def deployment(self) -> Deployment:
-        record = records.read(self.names[0])
-        if record is None:
-            raise EngineFailed(f"{self.names[0]}: is no longer up")
-        return record
+        found = self.parts[0].deployment
+        if found is None:
+            raise EngineFailed(f"{self.parts[0].name}: is no longer up")
+        return found
 
     def check(self, *, wait_s: float = 0.0) -> None:
         """Raises EngineFailed with the last words of the machine that has failed."""
         until_s = time.monotonic() + wait_s
         while True:
-            for name, child, log in zip(self.names, self.children, self.logs, strict=True):
-                if child.poll() is not None:
-                    raise EngineFailed(f"{name}: {last_words(Path(log))}")
+            for part in self.parts:
+                part.check()
             if time.monotonic() >= until_s:
                 return
             time.sleep(_POLL_S)
 
-    def verify(self, *, deep: bool = True) -> Verification:
-        """Of the head."""
-        return verify(self.host, self.deployment, deep=deep)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterServer(LiveServer):
-    """The `atoll.bench.api.Server` of a cluster."""
-
-    def verify(self) -> tuple[int, int, str]:
+    def in_place(self) -> tuple[int, int, str]:
         """Each machine is asked from inside, where its routes are."""
-        assert isinstance(self.running, RunningCluster)
         threads, details = 0, list[str]()
-        for name, machine in zip(self.running.names, self.running.machines, strict=True):
-            done = self.host.run(
-                [*machine.inside, *_atoll("verify", name, "--json")],
-                timeout_s=_STOP_S,
-                tied=True,
-            )
+        for part in self.parts:
+            argv = [*part.machine.inside, *_atoll("verify", part.name, "--json")]
+            try:
+                done = self.host.run(argv, timeout_s=_VERIFY_S, tied=True)
+            except TimeoutError as fault:
+                raise EngineFailed(f"{part.name}: {fault}") from None
             if done.returncode not in (0, CheckFailed.exit_code):
-                raise EngineFailed(f"{name}: {' '.join(done.stderr.split())}")
+                raise EngineFailed(f"{part.name}: {' '.join(done.stderr.split())}")
             for one in json.loads(done.stdout):
                 threads += len(one["threads"])
                 details += [
-                    f"{name}: {each['process']}: {each['found']}"
+                    f"{part.name}: {each['process']}: {each['found']}"
                     for each in one["findings"]
-                    if each["severity"] == "drift"
+                    if each["severity"] == Severity.DRIFT
                 ]
         return threads, len(details), first_of(details, MOST_DETAILS, "; ")
 
@@ -134,71 +140,76 @@ class MachinesDeployer:
         assert entrant.plan is not None
         engine, rates = self.engines[entrant.engine], self.rates(entrant)
         count = entrant.plan.cluster.machines if entrant.plan.cluster else 1
-        parts = [part_of(entrant.plan, number) for number in range(count)]
+        plans = [part_of(entrant.plan, number) for number in range(count)]
         nics = [
             [
                 Nic(name, address, rates[name])
-                for name, address in sorted({(s.nic or "", s.address or "") for s in part.slots})
+                for name, address in sorted({(s.nic or "", s.address or "") for s in plan.slots})
             ]
-            for part in parts
+            for plan in plans
         ]
         with (
-            tempfile.TemporaryDirectory(prefix="atoll-") as folder,
             virtual_network(self.host, nics) as machines,
-            self._running(engine, parts, machines, Path(folder)) as running,
+            self._running(engine, plans, machines) as running,
         ):
-            server = ClusterServer(running, engine, entrant, [], self.host)
+            server = LiveServer(running, engine, entrant, [], self.host)
             with serving(server, self.data):
                 yield server
 
     @contextmanager
     def _running(
-        self,
-        engine: Engine,
-        parts: Sequence[Plan],
-        machines: Sequence[VirtualMachine],
-        folder: Path,
+        self, engine: Engine, plans: Sequence[Plan], machines: Sequence[VirtualMachine]
     ) -> Iterator[RunningCluster]:
-        secret = folder / "secret"
-        write_new(secret, secrets.token_hex(32) + "\n", mode=0o600)
-        names = [f"{self.name}-{number}" if number else self.name for number in range(len(parts))]
-        running = RunningCluster(names, machines, [], [], self.host, [])
-        children, logs = list[Child](), list[str]()
+        names = [f"{self.name}-{number}" if number else self.name for number in range(len(plans))]
+        if busy := [name for name in names if records.is_held(name)]:
+            raise EngineFailed(f"{busy[0]} is up; run: atoll down {busy[0]}")
+        parts: list[_Part] = []
+        running = RunningCluster(parts, self.host, [])
+        with memory_file(secrets.token_hex(32)) as secret, ExitStack() as files:
+            try:
+                for name, plan, machine in zip(names, plans, machines, strict=True):
+                    path = files.enter_context(memory_file(plan.model_dump_json()))
+                    joining = ("--secret", secret) if plan.cluster else ()
+                    argv = [*machine.inside, *_atoll("up", path, *joining, "--name", name)]
+                    parts.append(self._started(name, machine, argv))
+                self.progress(f"waiting for {plural(len(parts), 'machine')}")
+                while any(_state(part) is not State.READY for part in parts):
+                    running.check(wait_s=_POLL_S)
+                running.check()
+                endpoints = running.deployment.endpoints
+                running.clients.extend(connected(engine, endpoints, timeout_s=_CONNECT_S))
+                yield running
+            finally:
+                with shielded():
+                    close_all(running.clients)
+                    _stop(parts)
+
+    def _started(self, name: str, machine: VirtualMachine, argv: Sequence[str]) -> _Part:
+        """Tied: whatever ends this process ends `atoll up`, and its keeper the deployment."""
+        earlier = records.read(name)
+        log = str(records.logs(name) / "up.log")
+        with suppress(FileNotFoundError):
+            os.unlink(log)
+        child = self.host.spawn(argv, env=environment(), log=log, tied_by=signal.SIGKILL)
+        return _Part(name, machine, child, log, earlier.id if earlier else "")
+
+
+def _stop(parts: Sequence[_Part]) -> None:
+    """End them all. SIGTERM: a process in the background may ignore SIGINT, and so its children."""
+    for part in parts:
+        if part.child.poll() is None:
+            part.child.signal(signal.SIGTERM)
+    for part in parts:
         try:
-            for name, part, machine in zip(names, parts, machines, strict=True):
-                write_document(folder / f"{name}.json", part)
-                joining = ("--secret", str(secret)) if part.cluster else ()
-                logs.append(f"{folder}/{name}.log")
-                argv = _atoll("up", f"{folder}/{name}.json", *joining, "--name", name,
-                              "--timeout", f"{_START_S:g}")  # fmt: skip
-                # Tied: whatever ends this process ends `atoll up`, and its keeper the deployment.
-                children.append(
-                    self.host.spawn(
-                        [*machine.inside, *argv],
-                        env=environment(),
-                        log=logs[-1],
-                        tied_by=signal.SIGKILL,
-                    )
-                )
-            running.children, running.logs = children, logs
-            self.progress(f"waiting for {len(parts)} machines")
-            while not all(_is_ready(name) for name in names):
-                running.check(wait_s=_POLL_S)
-            endpoints = running.deployment.endpoints
-            running.clients = connected(engine, endpoints, timeout_s=_CONNECT_S)
-            yield running
-        finally:
-            close_all(running.clients)
-            for child in children:
-                if child.poll() is None:
-                    child.signal(signal.SIGINT)
-            for child in children:
-                child.wait(_STOP_S)
+            part.child.wait(_STOP_S)
+        except TimeoutError:
+            part.child.signal(signal.SIGKILL)  # then its keeper ends the rest
+            part.child.wait()
 
 
-def _is_ready(name: str) -> bool:
-    record = records.read(name)
-    return record is not None and record.state is State.READY
+def _state(part: _Part) -> State | None:
+    found = part.deployment
+    return found.state if found else None
 
 
 def _atoll(*argv: str) -> list[str]:

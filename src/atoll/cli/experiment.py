@@ -14,7 +14,13 @@ import click
 
 from atoll.bench.axes import Axis, Grid
 from atoll.bench.cost import in_words
-from atoll.cli.experiment_engines import named, ready, traits, uncounted
+from atoll.cli.experiment_engines import (
+    named,
+    ready,
+    require_spanning,
+    traits,
+    uncounted,
+)
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
 from atoll.cli.network_experiment import over_network
 from atoll.cli.oltp_experiment import run_transactions, transactions_text
@@ -288,6 +294,7 @@ def _bench(
     grid: Grid = can.grid
     change: Callable[[Job], Job] | None = None
     if run.network is not None:
+        require_spanning(names)
         grid = Grid((Axis("policy", ("wim",)),))  # of the job whose deployments are replaced
         change = partial(
             over_network, network=run.network, can=can, machine=machine, engines=traits(names)

@@ -42,6 +42,15 @@ def uncounted() -> dict[str, str]:
     }
 
 
+def require_spanning(names: Sequence[str]) -> None:
+    """Raises UsageError unless the instances of these engines can be on several machines."""
+    from atoll.engines import registry
+    from atoll.engines.calls import spanning
+
+    for name in names:
+        spanning(registry.get(name), "")
+
+
 def traits(names: Sequence[str]) -> list[EngineTraits]:
     from atoll.engines import registry
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from atoll.schema.fleet_answers import HostAnswer
     from atoll.schema.plan import Plan
 
+_PORT = 7077
 _PASSES_ON = {"ignore_unknown_options": True}
 
 
@@ -110,9 +111,8 @@ def measure(inventory: str, options: tuple[str, ...], folder: str | None, as_jso
     "--port",
     metavar="N",
     type=click.IntRange(1, LAST_PORT),
-    default=7077,
-    show_default=True,
-    help="With --cluster: the port of the coordinator, which the other hosts' instances join.",
+    help="With --cluster: the port of the coordinator, which the other hosts' instances join "
+    f"(default: {_PORT}).",
 )
 @_folder
 @_json
@@ -121,7 +121,7 @@ def plan(
     engine: str,
     options: tuple[str, ...],
     cluster: bool,
-    port: int,
+    port: int | None,
     folder: str | None,
     as_json: bool,
 ) -> None:
@@ -133,6 +133,8 @@ def plan(
     from atoll.fleet import looking
 
     if not cluster:
+        if port:
+            raise UsageError("--port is the coordinator's port of a --cluster; leave it out")
         _look("plan", inventory, looking.plan(engine, options, _path(folder)), folder, as_json)
         return
     from atoll.engines import registry
@@ -148,7 +150,7 @@ def plan(
     work = looking.plan_cluster(engine, options, parts)
     _look("plan", inventory, work, folder, as_json)
     ordered = {host.name: parts[host.name] for host in read_inventory(inventory)}
-    for name, part in over_machines(ordered, port).items():
+    for name, part in over_machines(ordered, port or _PORT).items():
         write_document(make_folder(Path(folder) / name) / "plan.json", part)
 
 

@@ -29,7 +29,8 @@ def over_network(
             "axes": tuple(
                 AxisValues(name=axis.name, values=axis.values) for axis in can.grid.varied
             ),
-            "notes": tuple(notes),
+            "notes": (*job.header.notes, *notes),
+            "rates_scaled": network.scaled,
         }
     )
 
@@ -39,4 +40,4 @@ def over_network(
         rates = partial(rates_of, network)
         return MachinesDeployer(own.engines, host, own.data, own.name, say, rates)
 
-    return replace(job, header=header, deployer=deployer, budget=None)
+    return replace(job, header=header, deployer=deployer)

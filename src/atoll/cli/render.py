@@ -21,6 +21,7 @@ from atoll.cli.planning import planning_options, refuse_choices
 from atoll.cli.terminal import has_colour, print_changes, print_warnings
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
+from atoll.plan.cluster import refuse_part
 from atoll.plan.request import Choices
 from atoll.render.job import FORMS, Ground, RenderOptions, make_job
 from atoll.render.writing import write_rendering
@@ -122,6 +123,7 @@ def command(
         if not chosen.here:
             raise UsageError("a plan file names its machine itself; leave out --machine")
         plan = read_plan(engine_or_plan)
+        refuse_part(plan, "start it with 'atoll fleet up'; it cannot be rendered")
 
     def ground() -> Ground:
         machine = machine_for(source, synthetic)

@@ -20,7 +20,7 @@ from atoll.cli.planning import planning_options, refuse_choices
 from atoll.cli.terminal import has_colour, print_changes, print_warnings, progress
 from atoll.engines import registry
 from atoll.engines.api import Engine
-from atoll.engines.calls import located
+from atoll.engines.calls import located, spanning
 from atoll.engines.userconfig.apply import with_user_tree
 from atoll.engines.userconfig.blame import naming_users_files
 from atoll.engines.userconfig.tree import UserTree
@@ -82,8 +82,8 @@ from atoll.supervise.prepare import Prepared, prepare
     "secret_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Of a PLAN that is a part of a cluster: a file, readable only by you, with the secret "
-    "that all its hosts share.",
+    help="FILE has the secret that all hosts of a cluster share; only you may read it. For a PLAN "
+    "that is a part of a cluster.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Show the plan, files and command lines, and start nothing."
@@ -112,7 +112,8 @@ def command(
         plan, machine, engine, users = _planned(engine_or_plan, policy, choices, listen, base, host)
         if secret_file and not plan.cluster:
             raise UsageError("--secret is for a plan that is a part of a cluster; leave it out")
-        secret = read_token(secret_file) if secret_file else None
+        if secret_file:
+            engine = spanning(engine, read_token(secret_file))
         print_warnings(plan)
         for route in route_findings(host, plan):
             click.echo(
@@ -125,16 +126,7 @@ def command(
             print_changes(summary_before_start(engine, [plan], found, users), plan.engine, base)
         if dry_run:
             _print_start(
-                prepare(
-                    plan,
-                    engine,
-                    machine=machine,
-                    host=host,
-                    name=name,
-                    options=options,
-                    secret=secret,
-                ),
-                host,
+                prepare(plan, engine, machine=machine, host=host, name=name, options=options), host
             )
             return
         with progress("starting") as tell, naming_users_files(users):
@@ -145,7 +137,6 @@ def command(
                 host=host,
                 name=name,
                 options=options,
-                secret=secret,
                 progress=tell,
             )
         if detach:

@@ -138,6 +138,19 @@ def spanning(engine: Engine, secret: str) -> Engine:
     return _engine(engine, "spanning", secret)
 
 
+def require_secret(plan: Plan, engine: Engine) -> None:
+    """Raises UsageError for a part of a cluster without the cluster's secret."""
+    if plan.cluster is None:
+        return
+    with foreign_faults():
+        if isinstance(engine, SpanningEngine) and engine.secret:
+            return
+    raise UsageError(
+        f"this plan is a part of a cluster of {plan.cluster.machines} machines; start it with "
+        "'atoll fleet up', or on each of them with --secret"
+    )
+
+
 def _engine(engine: Engine, method: str, *args: object) -> Engine:
     with foreign_faults():
         made: Engine = getattr(engine, method)(*args)
@@ -167,11 +180,7 @@ def laid_out(
     Raises EngineFailed for a layout that cannot be started, UsageError if its processes would not
     keep to the plan's thread placement.
     """
-    if plan.cluster and not (isinstance(engine, SpanningEngine) and engine.secret):
-        raise UsageError(
-            f"this plan of {plan.engine} is a part of a cluster of {plan.cluster.machines} "
-            "machines; start it with 'atoll fleet up', or with --secret on each of them"
-        )
+    require_secret(plan, engine)
     where = {"run_dir": run_dir, "ports": ports, "scratch_dir": scratch_dir}
     layout = _returned(engine, "layout", Layout, plan, installation, **where)
     try:

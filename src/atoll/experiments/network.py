@@ -28,8 +28,8 @@ _WIM, _WIN = "wim", "win"
 def entrants_over(network: Network, machine: Machine, traits: EngineTraits) -> tuple[Entrant, ...]:
     """WIM and WIN of each number of machines, WIN with each choice of NICs. Raises UsageError."""
     found: list[Entrant] = []
+    wim, win = _on_one(machine, traits, max(network.machines))
     for count in network.machines:
-        wim, win = _on_one(machine, traits, max(network.machines))
         label = f"{traits.name}/{_WIM}/machines={count}"
         found.append(_entrant(label, traits, _over(wim, count, "1"), _WIM, count, network.nics))
         # One machine sends nothing over its NICs.

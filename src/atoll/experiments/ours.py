@@ -82,7 +82,7 @@ def of_results(experiment: Experiment, results: Results, source: str) -> Ours:
             *(one.message for one in bench.warnings),
         ),
         bench=bench,
-        basis="emulated network" if experiment.bench.network else bench.basis,
+        basis=bench.basis,
     )
 
 

@@ -6,14 +6,15 @@ run on a host that cannot be reached stays in the record until `down` has reache
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from atoll.errors import UsageError
+from atoll.errors import CheckFailed, UsageError
 from atoll.fleet import state
 from atoll.fleet.asking import Task, Tell, ask_all
 from atoll.fleet.connection import HostLost
@@ -46,6 +47,7 @@ def up(
     # The head is ready when all instances have joined, so all hosts start at the same time.
     secret = secrets.token_hex(32) if _spans(what) else None
     joining = ("--secret", SECRET) if secret else ()
+    failed = asyncio.Event()
     with state.held(name):
         if name in state.names():
             raise UsageError(
@@ -65,7 +67,8 @@ def up(
             plan = None if isinstance(what, str) else what[host].model_dump_json()
             subject = what if isinstance(what, str) else FILE
             argv = ("up", subject, *options, *joining, "--name", fleet.deployment, "-d")
-            await task.start(fleet.deployment, *argv, document=plan, secret=secret)
+            begun = task.start(fleet.deployment, *argv, document=plan, secret=secret)
+            await (_with_others(begun, failed) if secret else begun)
             await look_at(task, fleet.deployment)
 
         state.write(fleet)
@@ -83,13 +86,32 @@ def up(
         return tuple(_after_end(answer, ended.get(answer.host), name) for answer in answers)
 
 
+async def _with_others(begun: Awaitable[None], failed: asyncio.Event) -> None:
+    """Wait for a host's part of a cluster, which cannot become ready once another one has failed.
+    Hanging up ends it."""
+    own, others = asyncio.ensure_future(begun), asyncio.ensure_future(failed.wait())
+    try:
+        await asyncio.wait({own, others}, return_when=asyncio.FIRST_COMPLETED)
+        if not own.done():
+            raise CheckFailed("was stopped, because another host of the cluster failed")
+        await own
+    except BaseException:
+        failed.set()
+        raise
+    finally:
+        own.cancel()
+        others.cancel()
+
+
 def _spans(what: str | Mapping[str, Plan]) -> bool:
     """Whether these plans are a cluster. Raises UsageError if only some of a cluster are there."""
     plans = [] if isinstance(what, str) else list(what.values())
-    heads = {plan.cluster.head if plan.cluster else None for plan in plans}
-    if heads <= {None}:
+    clusters = [plan.cluster for plan in plans if plan.cluster]
+    if not clusters:
         return False
-    if len(heads) > 1 or any(one.cluster and one.cluster.machines != len(plans) for one in plans):
+    alike = {one.model_copy(update={"leads": True}) for one in clusters}
+    leaders = sum(one.leads for one in clusters)
+    if {len(plans), clusters[0].machines} != {len(clusters)} or len(alike) > 1 or leaders != 1:
         raise UsageError(
             "these plans are not those of one whole cluster; plan again with --cluster"
         )

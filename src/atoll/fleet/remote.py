@@ -12,8 +12,8 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -35,12 +35,14 @@ from atoll.fleet.protocol import (
     line,
 )
 from atoll.host.caller import environment
+from atoll.host.memory_file import memory_file
 from atoll.host.processes import Finished
 from atoll.store.paths import state_dir
 
 M = TypeVar("M", bound=Message)
 
 _UNDO_LIMIT_S = 120.0
+_WORDS = {FILE: "its plan", SECRET: "the cluster's secret"}
 _TEMPORARY = "/run/user/"
 _LINGERING = "/var/lib/systemd/linger"
 
@@ -143,9 +145,14 @@ def _undo(deployment: str, run: Run, tick: Callable[[], None] | None = None) -> 
 
 def _run(request: Request, controller: Controller, run: Run) -> Reply:
     results = None
-    with _held(request.document) as path, _held(request.secret) as secret:
-        paths = {FILE: path, SECRET: secret}
-        argv = [paths.get(word) or word for word in request.argv]
+    with ExitStack() as stack:
+        given = {FILE: request.document, SECRET: request.secret}
+        paths = {
+            word: stack.enter_context(memory_file(text))
+            for word, text in given.items()
+            if text is not None
+        }
+        argv = [paths.get(word, word) for word in request.argv]
         if request.results is not None:
             results = state_dir("results") / f"{request.results}.jsonl"
             argv += ["-o", str(results)]
@@ -166,21 +173,16 @@ def _run(request: Request, controller: Controller, run: Run) -> Reply:
     return Reply(
         exit_code=done.returncode,
         stdout=done.stdout,
-        stderr=done.stderr.replace(path, "its plan") if path else done.stderr,
+        stderr=_named(done.stderr, paths),
         results=_text(results),
     )
 
 
-@contextmanager
-def _held(text: str | None) -> Iterator[str]:
-    """The path of a memory file, which leaves nothing behind, however this process ends."""
-    if text is None:
-        yield ""
-        return
-    with open(os.memfd_create("file"), "wb", buffering=0) as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text.encode())
-        yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
+def _named(text: str, paths: Mapping[str, str]) -> str:
+    """The text with what each memory file is in place of its path."""
+    for word, path in paths.items():
+        text = text.replace(path, _WORDS[word])
+    return text
 
 
 def _text(path: Path | None) -> str | None:

@@ -42,7 +42,11 @@ def network_fault(host: Host) -> str:
     if host.user_id() != 0:
         return "it needs root, for network namespaces"
     missing = [name for name in ("ip", "tc", "nsenter", "unshare") if find_program(name) is None]
-    return f"it needs {missing[0]} (packages iproute2 and util-linux)" if missing else ""
+    if missing:
+        return f"it needs {missing[0]} (packages iproute2 and util-linux)"
+    if host.run(["unshare", "-n", "true"], timeout_s=_LIMIT_S).returncode:
+        return "it needs network namespaces, which may not be made here (unshare -n true)"
+    return ""
 
 
 @contextmanager
@@ -107,6 +111,9 @@ def _limit(host: Host, machine: VirtualMachine, device: str, rate_mbit_s: float)
 
 
 def _run(host: Host, machine: VirtualMachine, *argv: str) -> None:
-    done = host.run([*machine.inside, *argv], timeout_s=_LIMIT_S)
+    try:
+        done = host.run([*machine.inside, *argv], timeout_s=_LIMIT_S)
+    except TimeoutError as fault:
+        raise EngineFailed(f"{' '.join(argv)}: {fault}") from None
     if done.returncode:
         raise EngineFailed(f"{' '.join(argv)}: {' '.join(done.stderr.split())}")

@@ -12,6 +12,14 @@ from atoll.schema.plan import ClusterPlace, Plan, Reason
 from atoll.schema.text import plural
 
 
+def refuse_part(plan: Plan, instead: str) -> None:
+    """Raises UsageError if the plan is a part of a cluster, which cannot be used alone."""
+    if plan.cluster:
+        raise UsageError(
+            f"this plan is a part of a cluster of {plan.cluster.machines} machines; {instead}"
+        )
+
+
 def over_machines(plans: Mapping[str, Plan], port: int) -> dict[str, Plan]:
     """The plans of a cluster, by machine. The coordinator of the first one leads, at `port`.
 
@@ -32,11 +40,20 @@ def over_machines(plans: Mapping[str, Plan], port: int) -> dict[str, Plan]:
                 f"{name}: its instances listen on loopback, where other hosts cannot reach them; "
                 "plan with --listen nic"
             )
+    masked = {
+        name: all(slot.cpus is not None for slot in plan.slots) for name, plan in plans.items()
+    }
+    if other := next((name for name, own in masked.items() if own != masked[first]), None):
+        raise UsageError(
+            f"{first} and {other}: only one of them has CPU masks, so instances would get unequal "
+            "parts of a query; plan with one --policy"
+        )
     if lead.coordinator is None or lead.coordinator.address is None:
         raise UsageError(f"{first}: {lead.engine} has no coordinator there that could lead")
     slots = [slot for plan in plans.values() for slot in plan.slots]
     found = ClusterPlace(
-        head=f"{lead.coordinator.address}:{port}",
+        address=lead.coordinator.address,
+        port=port,
         leads=True,
         machines=len(plans),
         instances=len(slots),

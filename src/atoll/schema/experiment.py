@@ -9,7 +9,7 @@ a paper's text or table prints are here; none is read off a picture.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -71,8 +71,11 @@ class Scale(Record):
 class Network(Record):
     """Virtual machines with NICs, over which a bench deploys (`atoll.bench.machines`)."""
 
-    machines: tuple[int, ...] = Field(min_length=1)  # numbers of them
-    nics: tuple[str, ...] = Field(min_length=1)  # of each, in Gbit/s: '1', '10', '1+10'
+    machines: tuple[Annotated[int, Field(ge=1, le=64)], ...] = Field(min_length=1)  # numbers
+    # Of each machine, in Gbit/s: '1', '10', '1+10'.
+    nics: tuple[Annotated[str, Field(pattern=r"^[1-9]\d*(\+[1-9]\d*)*$")], ...] = Field(
+        min_length=1
+    )
     scaled: float = Field(gt=0, le=1)  # what a rate is multiplied with here
 
 

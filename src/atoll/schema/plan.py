@@ -175,12 +175,17 @@ class CoordinatorPlace(Record):
 class ClusterPlace(Record):
     """What a plan knows of an engine that spans machines, each of which has a plan of its own."""
 
-    head: str = Field(pattern=r"^[0-9.]+:[1-9][0-9]{0,4}$")  # where the coordinator listens
+    address: str  # IPv4, where the coordinator listens
+    port: int = Field(ge=1, le=65535)
     leads: bool  # the coordinator runs here; otherwise the instances of this plan join it
     machines: int = Field(ge=2)
     instances: int = Field(ge=2)  # of all machines, as are the next two
     threads: int = Field(ge=2)
     heap_bytes: int = Field(ge=1)  # of the smallest instance
+
+    @property
+    def head(self) -> str:
+        return f"{self.address}:{self.port}"
 
 
 class Reason(Record):
@@ -262,8 +267,12 @@ class Plan(Record):
         if any(slot.address is None for slot in self.slots):
             raise ValueError("in a cluster, every slot needs an address that the others can reach")
         home = self.coordinator.address if self.coordinator else None
-        if home != (self.cluster.head.partition(":")[0] if self.cluster.leads else None):
-            raise ValueError("the coordinator's address is not the one in cluster.head")
+        if home != (self.cluster.address if self.cluster.leads else None):
+            raise ValueError("the coordinator's address is not the one in cluster.address")
+        if not _is_ipv4(self.cluster.address):
+            raise ValueError(f"cluster.address {self.cluster.address!r} is not an IPv4 address")
+        if min(slot.heap_bytes for slot in self.slots) < self.cluster.heap_bytes:
+            raise ValueError("a slot has less than cluster.heap_bytes, which all instances have")
         return self
 
     @property

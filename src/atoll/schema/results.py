@@ -116,6 +116,8 @@ class RunHeader(Record):
     # step from the one before (atoll.bench.decompose).
     chains: tuple[tuple[str, ...], ...] = ()
     axes: tuple[AxisValues, ...] = ()  # those that are varied
+    # Of virtual machines: what their NICs' rates were multiplied with. None: there are none.
+    rates_scaled: float | None = Field(default=None, gt=0)
     notes: tuple[str, ...] = ()  # what was left out or added, and why: policies that coincide
     fingerprint: Fingerprint
     command: str

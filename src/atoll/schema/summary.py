@@ -239,7 +239,7 @@ class BenchSummary(Record):
     format: Literal["atoll/summary"] = "atoll/summary"
     version: Literal[1] = 1
     # Emulated: the CPU was, so the times mean nothing.
-    basis: Literal["measured", "emulated"]
+    basis: Literal["measured", "emulated", "emulated network"]
     run_id: str
     started_unix_s: float
     status: Literal["complete", "stopped", "unfinished"]

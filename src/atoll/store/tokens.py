@@ -25,10 +25,12 @@ def read_token(path: Path) -> str:
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             mode, token = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such file") from None
     except OSError as fault:
         raise NotPermitted(f"{path}: cannot be read ({fault.strerror})") from None
     if mode & 0o077:
-        raise NotPermitted(f"{path}: others may read this token; chmod 600 it")
+        raise NotPermitted(f"{path}: others may read this secret; chmod 600 it")
     if len(token) < _LEAST or not token.isprintable() or " " in token:
-        raise UsageError(f"{path}: has no token of {_LEAST} characters or more without blanks")
+        raise UsageError(f"{path}: has no secret of {_LEAST} characters or more without blanks")
     return token

@@ -26,7 +26,7 @@ from atoll.host.api import Child, Host
 from atoll.schema.deployment import Deployment, State, UpOptions
 from atoll.schema.machine import Machine
 from atoll.schema.plan import Plan
-from atoll.schema.text import plural
+from atoll.schema.text import first_of, plural
 from atoll.supervise import records
 from atoll.supervise.client_calls import close_all, within
 from atoll.supervise.interrupts import shielded
@@ -49,6 +49,7 @@ from atoll.supervise.stop import release
 if TYPE_CHECKING:
     from atoll.inspect.verify import Verification
 
+MOST_DETAILS = 6
 _POLL_S = 0.2
 _CONNECT_TIMEOUT_S = 10.0
 _COUNT_TIMEOUT_S = 30.0  # the first query of a cold JVM on a busy machine takes longer than 10 s
@@ -98,6 +99,15 @@ class Running:
         from atoll.inspect.verify import verify  # all of inspect, which a start does not need
 
         return verify(self._host, self.deployment, deep=deep)
+
+    def in_place(self) -> tuple[int, int, str]:
+        """(threads checked, threads out of place, details). Not deep: counting the pages of large
+        memory would disturb what runs."""
+        from atoll.inspect.verify import brief
+
+        found = self.verify(deep=False)
+        details = [brief(finding) for finding in found.drift]
+        return found.threads, found.drifted, first_of(details, MOST_DETAILS, "; ")
 
     def check(self, *, wait_s: float = 0.0) -> None:
         """Raises EngineFailed, naming the process that died, if the deployment has ended.
@@ -256,19 +266,16 @@ def launch(
     host: Host,
     name: str | None = None,
     options: UpOptions | None = None,
-    secret: str | None = None,
     grace_s: float = GRACE_S,
     progress: Progress = lambda line: None,
 ) -> Running:
     """Start `plan` on this machine; returns when the engine is ready.
 
-    `options`: for `atoll restart`. `secret`: see `prepare`. Raises what `prepare` raises,
-    UsageError (a name in use), PortTaken, and EngineFailed (with the last line of the process that
-    died), and then leaves nothing behind.
+    `options`: for `atoll restart`. Raises what `prepare` raises, UsageError (a name in use),
+    PortTaken, and EngineFailed (with the last line of the process that died), and then leaves
+    nothing behind.
     """
-    prepared = prepare(
-        plan, engine, machine=machine, host=host, name=name, options=options, secret=secret
-    )
+    prepared = prepare(plan, engine, machine=machine, host=host, name=name, options=options)
     os.close(take_name(prepared.name))  # first: its ports are in use, too
     prepared.refuse_taken_ports(host)
     for last_try in (False, True):

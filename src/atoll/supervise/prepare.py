@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from atoll.engines.api import Engine, Installation
-from atoll.engines.calls import laid_out, located, spanning, wanted_ports, with_ports
+from atoll.engines.calls import laid_out, located, require_secret, wanted_ports, with_ports
 from atoll.engines.sql.shell import shell_command
 from atoll.errors import EngineFailed, UsageError
 from atoll.host.api import Host
@@ -42,9 +42,12 @@ class Prepared:
         """Raises PortTaken, and NotPermitted for a port that this user may not open."""
         for port in self.ports:
             refuse_taken(port, self.plan.addresses, host)
+        if self.plan.cluster and self.plan.cluster.leads:
+            refuse_taken(self.plan.cluster.port, [self.plan.cluster.address], host)
 
     def request(self, identity: str, *, grace_s: float = GRACE_S) -> Request:
         """All files and command lines. Makes no folder: those of a killed process would stay."""
+        fixed = [*self.ports, *([self.plan.cluster.port] if self.plan.cluster else [])]
         folder, scratch = str(run_dir() / identity), str(cache_dir("scratch") / identity)
         others = wanted_ports(self.engine, self.plan) - len(self.ports)
         layout = laid_out(
@@ -52,7 +55,7 @@ class Prepared:
             self.plan,
             self.installation,
             run_dir=folder,
-            ports=(*self.ports, *free_ports(others, self.plan.addresses, without=self.ports)),
+            ports=(*self.ports, *free_ports(others, self.plan.addresses, without=fixed)),
             scratch_dir=scratch,
         )
         name = self.engine.traits.name
@@ -96,18 +99,15 @@ def prepare(
     host: Host,
     name: str | None = None,
     options: UpOptions | None = None,
-    secret: str | None = None,
 ) -> Prepared:
-    """`secret`: of the cluster that the plan is a part of.
-
-    Raises UsageError (the plan of another machine, a wrong name or port), NotPermitted (CPUs
-    that this process may not use) and EngineFailed (the engine cannot be used)."""
+    """Raises UsageError (the plan of another machine, or a part of a cluster without its secret; a
+    wrong name or port), NotPermitted (CPUs that this process may not use) and EngineFailed (the
+    engine cannot be used)."""
     name = name or plan.engine
     records.check_name(name)
     refuse_foreign(plan, machine)
     refuse_unfit(plan, host)
-    if secret:
-        engine = spanning(engine, secret)
+    require_secret(plan, engine)
     launcher = find_launcher()
     installation = located(engine, host)
     ports = range(0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from atoll.bench.analysis import summarise
 from atoll.bench.machines import part_of
+from atoll.bench.results import Results
 from atoll.errors import UsageError
 from atoll.experiments.catalog import experiments
 from atoll.experiments.claims import Reading, parse_term
@@ -14,6 +16,7 @@ from atoll.experiments.readings import BenchReadings
 from atoll.schema.experiment import Network
 from atoll.schema.machine import Machine
 from atoll.schema.results import Entrant
+from tests.parts.bench import header
 from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build
 from tests.parts.plan import DISTRIBUTED, SINGLE
@@ -106,3 +109,11 @@ def test_where_there_can_be_no_network_the_reason_is_given() -> None:
         possible(run, TWO_CORES, [TRAITS], Can(network_fault="because"))
     with fails(UsageError, engine=SINGLE.name):
         possible(run, TWO_CORES, [SINGLE])
+
+
+def test_an_emulated_network_is_in_the_results_and_an_emulated_cpu_comes_first() -> None:
+    made = header(*entrants_over(NETWORK, TWO_CORES, TRAITS), rates_scaled=0.01)
+    assert summarise(Results(made, ())).basis == "emulated network"
+    emulated = made.fingerprint.model_copy(update={"emulated": True})
+    both = made.model_copy(update={"fingerprint": emulated})
+    assert summarise(Results(both, ())).basis == "emulated"

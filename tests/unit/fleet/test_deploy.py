@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -109,9 +111,38 @@ def test_the_hosts_of_a_cluster_get_one_secret_and_only_a_whole_one_starts(
     assert first.argv[:4] == second.argv[:4] == ("up", FILE, "--secret", SECRET)
     assert first.secret == second.secret and len(first.secret or "") == 64
     assert (first.secret or "") not in state_text("x")
-    for some in ({"a": parts["a"]}, {"a": parts["a"], "b": listening_plan("10.0.0.2")}):
+    for some in (
+        {"a": parts["a"]},
+        {"a": parts["a"], "b": listening_plan("10.0.0.2")},
+        {"a": parts["a"], "b": parts["a"]},
+    ):
         with fails(UsageError):
             deploy.up("y", reaches, some, (), quiet)
+
+
+def test_a_host_of_a_cluster_that_fails_ends_the_start_of_the_others(
+    hosts: Callable[..., list[Reach]],
+) -> None:
+    """The head would wait for it until its own limit."""
+    gone = threading.Event()
+
+    class Head(Host):
+        def reply(self, request: Request) -> Reply:
+            if request.argv[0] == "up":
+                gone.wait(60)
+            return super().reply(request)
+
+    a, b = Head(), Host(up=ends(5, stderr="atoll: no room"))
+    parts = over_machines({"a": listening_plan("10.0.0.1"), "b": listening_plan("10.0.0.2")}, 7077)
+    began_s = time.monotonic()
+    try:
+        first, second = deploy.up("x", hosts(a=a, b=b), parts, (), quiet)
+    finally:
+        gone.set()
+    assert time.monotonic() - began_s < 50
+    assert "another host of the cluster failed" in first.error
+    assert second.error == "no room"
+    assert first.exit_code == 1 and second.exit_code == 5
 
 
 def listening_plan(address: str) -> Plan:

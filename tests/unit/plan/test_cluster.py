@@ -62,6 +62,8 @@ def test_what_cannot_be_one_cluster_is_refused() -> None:
         over_machines({"alpha": first, "beta": planned(None)}, 1)
     with fails(UsageError, host="alpha"):
         over_machines({"alpha": headless, "beta": second}, 1)
+    with fails(UsageError, masked="beta", other="alpha"):
+        over_machines({"alpha": planned("10.0.0.1", policy="wim"), "beta": second}, 1)
     with fails(UsageError):
         over_machines(over_machines({"alpha": first, "beta": second}, 1), 1)
 
@@ -69,10 +71,14 @@ def test_what_cannot_be_one_cluster_is_refused() -> None:
 def test_an_edited_part_that_contradicts_itself_is_refused() -> None:
     head, other = over_machines({"a": planned("10.0.0.1"), "b": planned("10.0.0.2")}, 7077).values()
     on_loopback = tuple(slot.model_copy(update={"address": None}) for slot in other.slots)
+    cluster = head.cluster
+    assert cluster
     edits: list[tuple[Plan, str, object]] = [
         (head, "coordinator", None),
         (other, "coordinator", head.coordinator),
         (other, "slots", on_loopback),
+        (other, "cluster", cluster.model_copy(update={"leads": False, "address": "999.1.1.1"})),
+        (other, "cluster", cluster.model_copy(update={"leads": False, "heap_bytes": 1 << 50})),
     ]
     for part, field, value in edits:
         text = part.model_copy(update={field: value}).model_dump_json()

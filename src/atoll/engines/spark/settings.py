@@ -120,8 +120,7 @@ class Master(NamedTuple):
 def master(plan: Plan, ports: Sequence[int]) -> Master:
     """`ports`: those of this machine; the first one is the master's, unless the plan has it."""
     if plan.cluster:
-        address, _, port = plan.cluster.head.partition(":")
-        return Master(address, int(port))
+        return Master(plan.cluster.address, plan.cluster.port)
     return Master((plan.coordinator.address if plan.coordinator else None) or LOOPBACK, ports[0])
 
 

@@ -288,7 +288,10 @@ def _kept(theirs: _Defaults, plan: Plan) -> Iterator[str]:
     yield from (key for key in _DIVISION if theirs.get(key))
     cores = theirs.get(_MOST_CORES)
     # Every worker instance needs a core.
-    if cores.isdecimal() and len(plan.slots) <= int(cores) <= plan.total_threads:
+    instances, threads = len(plan.slots), plan.total_threads
+    if plan.cluster:
+        instances, threads = plan.cluster.instances, plan.cluster.threads
+    if cores.isdecimal() and instances <= int(cores) <= threads:
         yield _MOST_CORES
 
 
