@@ -124,13 +124,13 @@ def test_one_spark_over_two_hosts(hosts: Fleet) -> None:
     two = plan_cluster(hosts)
     hosts.answers("up", two, "parts/", "--name", "one", timeout_s=300)
     a, b = hosts.machines["a"], hosts.machines["b"]
-    (conf,) = (a.folder / "run").glob("atoll/*/conf/spark-defaults.conf")
+    (conf,) = (a.folder / "run").glob("atoll/up-*/conf/spark-defaults.conf")
     secret = next(line.split()[1] for line in conf.read_text().splitlines() if "secret " in line)
     everything = [*a.processes().values(), *b.processes().values(), hosts.state("one").read_text()]
     assert len(secret) == 64 and not any(secret in each for each in everything)
     assert conf.stat().st_mode & 0o077 == 0
 
-    endpoint = str(next((a.folder / "run").glob("atoll/*/sql.sock")))
+    endpoint = str(next((a.folder / "run").glob("atoll/up-*/sql.sock")))
     (client,) = registry.get("spark").connect([endpoint], timeout_s=30)
     try:
         assert client.instances(timeout_s=30) == 2
