@@ -185,10 +185,15 @@ def coincide(one: Entrant, other: Entrant, machine: Machine) -> bool:
     """Whether two entrants differ only in name. Clusters never do."""
     if one.plan is None or other.plan is None:
         return False
-    run = one.scheduler, one.streams, one.knobs
-    if run != (other.scheduler, other.streams, other.knobs):
+    run = one.scheduler, one.streams, one.knobs, _nics(one)
+    if run != (other.scheduler, other.streams, other.knobs, _nics(other)):
         return False
     return same_deployment(one.plan, other.plan, machine)
+
+
+def _nics(entrant: Entrant) -> set[str | None]:
+    """The rates of NICs that it stands for: no part of a plan."""
+    return {cell.values.get("nic") for cell in entrant.cells}
 
 
 def _streams(
@@ -274,6 +279,7 @@ def same_place(one: Plan, other: Plan, machine: Machine) -> bool:
 
     return (
         one.engine == other.engine
+        and one.cluster == other.cluster
         and len(one.slots) == len(other.slots)
         and seats(one) == seats(other)
         and coordinator(one) == coordinator(other)

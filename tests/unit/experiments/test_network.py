@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
 from atoll.bench.analysis import summarise
+from atoll.bench.entrants import coincide
 from atoll.bench.machines import part_of
 from atoll.bench.results import Results
 from atoll.errors import UsageError
@@ -93,6 +96,12 @@ def test_wim_has_one_slow_nic_and_is_the_baseline_of_all() -> None:
             seconds[f"{TRAITS.name}/{one}"] for one in (f"wim/{label}", f"win/{label}/nic={nic}")
         )
         assert read.estimate.value == pytest.approx(base / own)
+
+
+@MACHINES
+def test_no_two_of_them_coincide(machine: Machine) -> None:
+    for one, other in combinations(found(machine).values(), 2):
+        assert not coincide(one, other, machine)
 
 
 def test_what_stands_for_what_is_noted() -> None:
