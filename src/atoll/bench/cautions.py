@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from atoll.bench.axes import DECIDES, differing_axes
-from atoll.bench.entrants import coincide
 from atoll.bench.results import Results
+from atoll.bench.sameness import coincide
 from atoll.schema.results import (
     BlockFailed,
     ClusterLook,

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from atoll.bench.axes import KNOB, Axis, Grid
 from atoll.bench.cells import Cell
-from atoll.bench.entrants import coincide
 from atoll.bench.results import Results, read_results
+from atoll.bench.sameness import coincide
 from atoll.errors import AtollError, UsageError
 from atoll.schema.results import DeploymentUp, PassDone, QueryTime, RunHeader
 from atoll.schema.span import span

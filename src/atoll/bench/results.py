@@ -16,7 +16,7 @@ from types import TracebackType
 
 from pydantic import TypeAdapter, ValidationError
 
-from atoll.bench.entrants import same_place
+from atoll.bench.sameness import same_place
 from atoll.errors import DownloadFailed, UsageError
 from atoll.schema.base import Record, parse, what_is_wrong
 from atoll.schema.environment import Environment

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from atoll.bench.axes import Axis, Grid
-from atoll.bench.cost import in_words
+from atoll.cli.bench_experiment import bench_cost, bench_text, over_network
 from atoll.cli.experiment_engines import (
     named,
     ready,
@@ -22,7 +22,6 @@ from atoll.cli.experiment_engines import (
     uncounted,
 )
 from atoll.cli.measuring import RunOptions, SuiteOptions, measure_suite, prepare_output
-from atoll.cli.network_experiment import over_network
 from atoll.cli.oltp_experiment import run_transactions, transactions_text
 from atoll.cli.operators_experiment import operators_text, run_operators
 from atoll.cli.options import Span, machine_for
@@ -30,7 +29,7 @@ from atoll.cli.terminal import show
 from atoll.cli.workload_experiment import run_workloads, what_can, workloads_here
 from atoll.errors import AtollError, CheckFailed, EngineFailed, UsageError
 from atoll.experiments.catalog import experiments, get
-from atoll.experiments.here import choose_scale, possible, require_meaning, too_large, unmet
+from atoll.experiments.here import choose_scale, possible, require_meaning, unmet
 from atoll.experiments.ours import (
     Ours,
     failed,
@@ -53,13 +52,11 @@ from atoll.report.experiment.text import (
     tables_by_machine,
     whys,
 )
-from atoll.schema.experiment import BenchRun, Experiment, MeasureRun, Scale
+from atoll.schema.experiment import BenchRun, Experiment, MeasureRun
 from atoll.schema.machine import Machine
 from atoll.schema.oltp import OltpRuns
 from atoll.schema.operator_runs import OperatorRuns
 from atoll.schema.plan import EngineTraits
-from atoll.schema.span import span
-from atoll.schema.text import plural
 from atoll.schema.workload import WorkloadRuns
 from atoll.store.document import read_document
 from atoll.store.paths import new_results
@@ -289,7 +286,7 @@ def _bench(
         print(f"atoll: cannot be judged here: {line}", file=sys.stderr)
     guessed = set(names) <= set(scale.engines or run.engines)  # the guess is for those of the file
     if target.within_s is None and guessed:
-        print(f"atoll: {_cost(len(can.entrants), scale)}", file=sys.stderr)
+        print(f"atoll: {bench_cost(len(can.entrants), scale)}", file=sys.stderr)
     path = target.output or new_results(experiment.name, ".jsonl")
     grid: Grid = can.grid
     change: Callable[[Job], Job] | None = None
@@ -385,34 +382,4 @@ def _here(experiment: Experiment, machine: Machine) -> list[str]:
         return operators_text(experiment.operators, machine)
     if experiment.bench is None:
         return ["all of it; 'atoll measure' tells the time before it starts (smoke: 30 s at most)"]
-    lines: list[str] = []
-    varied: list[str] = []
-    means = what_can(LocalHost())
-    for size, scale in experiment.bench.scales.items():
-        engines = scale.engines or experiment.bench.engines
-        try:
-            can = possible(experiment.bench, machine, traits(engines), means)
-            lost = unjudged(experiment, experiment.bench, scale, machine, can, uncounted())
-        except UsageError as fault:
-            lines.append(f"{size}: cannot: {fault}")
-            continue
-        large = too_large(scale, machine)
-        lines.append(f"{size}: {f'cannot: {large}' if large else _cost(len(can.entrants), scale)}")
-        varied = [_as_bench(experiment.bench, engines, can.grid)]
-        varied += [f"cannot vary {one}" for one in can.cannot]
-        varied += [*can.same, *(f"cannot be judged here: {one}" for one in lost)]
-    return [*lines, *varied]
-
-
-def _as_bench(run: BenchRun, engines: Sequence[str], grid: Grid) -> str:
-    if run.network is not None:
-        return f"over virtual machines: {in_words(grid)}"
-    return f"as atoll bench {' '.join(engines)} --suite {run.suite} {in_words(grid)}"
-
-
-def _cost(deployments: int, scale: Scale) -> str:
-    seconds = deployments * scale.blocks * scale.deployment_s
-    return (
-        f"{plural(deployments, 'deployment')} in each of {plural(scale.blocks, 'block')}, by our "
-        f"guess about {span(seconds)}"
-    )
+    return bench_text(experiment, experiment.bench, machine)

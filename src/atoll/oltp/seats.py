@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from atoll.bench.entrants import same_place
+from atoll.bench.sameness import same_place
 from atoll.plan.planner import comparable, make_plan
 from atoll.schema.machine import Machine
 from atoll.schema.oltp import OltpSeat

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from atoll.bench.axes import Axis, Grid, make_grid, parse_axis
 from atoll.bench.cells import baseline_of, make_cells
-from atoll.bench.entrants import coincide, make_entrants
+from atoll.bench.entrants import make_entrants
+from atoll.bench.sameness import coincide
 from atoll.errors import UsageError
 from atoll.host.topology import read_machine
 from atoll.schema.machine import Machine

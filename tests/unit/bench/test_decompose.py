@@ -10,8 +10,9 @@ from rich.console import Console
 
 from atoll.bench.analysis import summarise
 from atoll.bench.decompose import chain_plans, decomposition
-from atoll.bench.entrants import make_chain, same_deployment
+from atoll.bench.entrants import make_chain
 from atoll.bench.results import Results
+from atoll.bench.sameness import same_deployment
 from atoll.errors import UsageError
 from atoll.plan.jvm import placement_flags
 from atoll.report.bench.markdown import markdown

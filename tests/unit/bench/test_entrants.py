@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from atoll.bench.axes import Axis, Grid, axes_of, make_axis, make_grid
-from atoll.bench.entrants import make_entrants, same_deployment, same_place
+from atoll.bench.entrants import make_entrants
 from atoll.bench.job import schedulers_of
+from atoll.bench.sameness import same_deployment, same_place
 from atoll.engines.duckdb.engine import DuckDBEngine
 from atoll.engines.spark.engine import SparkEngine
 from atoll.errors import UsageError

@@ -7,9 +7,9 @@ from itertools import combinations
 import pytest
 
 from atoll.bench.analysis import summarise
-from atoll.bench.entrants import coincide
 from atoll.bench.machines import part_of
 from atoll.bench.results import Results
+from atoll.bench.sameness import coincide
 from atoll.errors import UsageError
 from atoll.experiments.catalog import experiments
 from atoll.experiments.claims import Reading, parse_term
