@@ -71,7 +71,7 @@ def notes_on(network: Network, machine: Machine, traits: EngineTraits) -> list[s
 
 
 def _on_one(machine: Machine, traits: EngineTraits, machines: int) -> list[Plan]:
-    """The plans of WIM and WIN on a machine that has so many neighbours in the same memory."""
+    """The plans of WIM and WIN on one of `machines` that share the memory."""
     shared = Choices(reserve_bytes=machine.memory_bytes * (machines - 1) // machines)
     parted: Choices = {**shared, "count": 2} if len(machine.nodes) < 2 else shared
     policy = "wicp" if len(machine.nodes) < 2 else _WIN
