@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import os
 import secrets
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from atoll.bench.deploy import LiveServer, serving
 from atoll.engines.api import Client, Data, Engine
 from atoll.engines.calls import connected
-from atoll.errors import CheckFailed, EngineFailed
+from atoll.errors import CheckFailed, EngineFailed, UsageError
 from atoll.host.api import Child, Host
 from atoll.host.caller import environment
 from atoll.host.memory_file import memory_file
@@ -36,11 +35,13 @@ from atoll.supervise.client_calls import close_all
 from atoll.supervise.interrupts import shielded
 from atoll.supervise.lastwords import tail, telling_line
 from atoll.supervise.launch import MOST_DETAILS
+from atoll.supervise.stop import release
 
 _CONNECT_S = 30.0
 _VERIFY_S = 120.0
 _STOP_S = 60.0
 _POLL_S = 0.2
+_COMPLAINT, _WARNING = "atoll: ", "atoll: warning: "
 
 
 def part_of(plan: Plan, number: int) -> Plan:
@@ -75,7 +76,11 @@ class _Part:
 
     def check(self) -> None:
         if self.child.poll() is not None:
-            raise EngineFailed(f"{self.name}: {telling_line(tail(self.log))}")
+            text = tail(self.log)
+            said = [line for line in text.splitlines() if line.startswith(_COMPLAINT)]
+            ends = [line for line in said if not line.startswith(_WARNING)]
+            why = ends[-1].removeprefix(_COMPLAINT) if ends else telling_line(text)
+            raise EngineFailed(f"machine of {self.name}: {why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,11 @@ class RunningCluster:
                 raise EngineFailed(f"{part.name}: {fault}") from None
             if done.returncode not in (0, CheckFailed.exit_code):
                 raise EngineFailed(f"{part.name}: {' '.join(done.stderr.split())}")
-            for one in json.loads(done.stdout):
+            try:
+                listed = json.loads(done.stdout)
+            except ValueError:  # the status is of a program before `atoll`
+                raise EngineFailed(f"{part.name}: {' '.join(done.stderr.split())}") from None
+            for one in listed:
                 threads += len(one["threads"])
                 details += [
                     f"{part.name}: {each['process']}: {each['found']}"
@@ -162,7 +171,7 @@ class MachinesDeployer:
     ) -> Iterator[RunningCluster]:
         names = [f"{self.name}-{number}" if number else self.name for number in range(len(plans))]
         if busy := [name for name in names if records.is_held(name)]:
-            raise EngineFailed(f"{busy[0]} is up; run: atoll down {busy[0]}")
+            raise UsageError(f"{busy[0]} is up; run: atoll down {busy[0]}")
         parts: list[_Part] = []
         running = RunningCluster(parts, self.host, [])
         with memory_file(secrets.token_hex(32)) as secret, ExitStack() as files:
@@ -171,7 +180,8 @@ class MachinesDeployer:
                     path = files.enter_context(memory_file(plan.model_dump_json()))
                     joining = ("--secret", secret) if plan.cluster else ()
                     argv = [*machine.inside, *_atoll("up", path, *joining, "--name", name)]
-                    parts.append(self._started(name, machine, argv))
+                    log = files.enter_context(memory_file(""))
+                    parts.append(self._started(name, machine, argv, log))
                 self.progress(f"waiting for {plural(len(parts), 'machine')}")
                 while any(_state(part) is not State.READY for part in parts):
                     running.check(wait_s=_POLL_S)
@@ -182,19 +192,16 @@ class MachinesDeployer:
             finally:
                 with shielded():
                     close_all(running.clients)
-                    _stop(parts)
+                    _stop(parts, self.host)
 
-    def _started(self, name: str, machine: VirtualMachine, argv: Sequence[str]) -> _Part:
+    def _started(self, name: str, machine: VirtualMachine, argv: Sequence[str], log: str) -> _Part:
         """Tied: whatever ends this process ends `atoll up`, and its keeper the deployment."""
         earlier = records.read(name)
-        log = str(records.logs(name) / "up.log")
-        with suppress(FileNotFoundError):
-            os.unlink(log)
         child = self.host.spawn(argv, env=environment(), log=log, tied_by=signal.SIGKILL)
         return _Part(name, machine, child, log, earlier.id if earlier else "")
 
 
-def _stop(parts: Sequence[_Part]) -> None:
+def _stop(parts: Sequence[_Part], host: Host) -> None:
     """End them all. SIGTERM: a process in the background may ignore SIGINT, and so its children."""
     for part in parts:
         if part.child.poll() is None:
@@ -203,8 +210,10 @@ def _stop(parts: Sequence[_Part]) -> None:
         try:
             part.child.wait(_STOP_S)
         except TimeoutError:
-            part.child.signal(signal.SIGKILL)  # then its keeper ends the rest
+            part.child.signal(signal.SIGKILL)
             part.child.wait()
+        if left := part.deployment:  # its keeper is still ending it
+            release(part.name, left.id, host)
 
 
 def _state(part: _Part) -> State | None:

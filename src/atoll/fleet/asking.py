@@ -86,9 +86,14 @@ class Task:
 
 
 def ask_all(
-    hosts: Sequence[Reach], doing: str, work: Callable[[Task], Awaitable[None]], tell: Tell
+    hosts: Sequence[Reach],
+    doing: str,
+    work: Callable[[Task], Awaitable[None]],
+    tell: Tell,
+    on_fault: Callable[[], None] = lambda: None,
 ) -> tuple[HostAnswer, ...]:
-    """`work` for every host at once, in the order of `hosts`."""
+    """`work` for every host at once, in the order of `hosts`. `on_fault` is called for each that
+    failed or could not be connected, while others may still work."""
     waiting = [host.name for host in hosts]
 
     def report() -> None:
@@ -102,6 +107,8 @@ def ask_all(
     async def one(host: Reach, room: asyncio.Semaphore) -> HostAnswer:
         async with room:
             answer = await _asked(host, work)
+        if answer.exit_code:
+            on_fault()
         waiting.remove(host.name)
         report()
         return answer

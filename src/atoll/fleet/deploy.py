@@ -73,7 +73,7 @@ def up(
 
         state.write(fleet)
         try:
-            answers = ask_all(hosts, "starting", start, tell)
+            answers = ask_all(hosts, "starting", start, tell, failed.set)
         except BaseException as end:
             left = _undone(fleet, reached, tell)
             if isinstance(end, KeyboardInterrupt) and any(one.exit_code for one in left):
@@ -95,12 +95,10 @@ async def _with_others(begun: Awaitable[None], failed: asyncio.Event) -> None:
         if not own.done():
             raise CheckFailed("was stopped, because another host of the cluster failed")
         await own
-    except BaseException:
-        failed.set()
-        raise
     finally:
         own.cancel()
         others.cancel()
+        await asyncio.gather(own, others, return_exceptions=True)
 
 
 def _spans(what: str | Mapping[str, Plan]) -> bool:

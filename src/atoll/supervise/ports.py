@@ -14,9 +14,12 @@ LAST_PORT = 65535
 _LOWEST = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
 
 
-def refuse_taken(port: int, addresses: Sequence[str], host: Host) -> None:
+def refuse_taken(
+    port: int, addresses: Sequence[str], host: Host, *, option: str = "--port"
+) -> None:
     """Raises PortTaken naming the process that holds the port at one of the addresses (without any,
-    on loopback), and NotPermitted if this user may not open it."""
+    on loopback), and NotPermitted if this user may not open it. `option`: with which the user
+    chooses another one."""
     for address in addresses or (LOOPBACK,):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             # Connections of a server that has ended do not hold its port.
@@ -27,12 +30,12 @@ def refuse_taken(port: int, addresses: Sequence[str], host: Host) -> None:
                 lowest = host.read_text(_LOWEST).strip()
                 raise NotPermitted(
                     f"port {port}: this user may not open ports below {lowest}; give a higher one "
-                    "with --port"
+                    f"with {option}"
                 ) from None
             except OSError:
                 raise PortTaken(
                     f"port {port} is in use{_by_whom(address, port, host)}; stop that process, or "
-                    "give another one with --port"
+                    f"give another one with {option}"
                 ) from None
 
 

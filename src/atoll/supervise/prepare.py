@@ -43,7 +43,8 @@ class Prepared:
         for port in self.ports:
             refuse_taken(port, self.plan.addresses, host)
         if self.plan.cluster and self.plan.cluster.leads:
-            refuse_taken(self.plan.cluster.port, [self.plan.cluster.address], host)
+            head = self.plan.cluster
+            refuse_taken(head.port, [head.address], host, option="fleet plan --cluster --port")
 
     def request(self, identity: str, *, grace_s: float = GRACE_S) -> Request:
         """All files and command lines. Makes no folder: those of a killed process would stay."""

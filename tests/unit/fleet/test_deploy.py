@@ -120,19 +120,25 @@ def test_the_hosts_of_a_cluster_get_one_secret_and_only_a_whole_one_starts(
             deploy.up("y", reaches, some, (), quiet)
 
 
+class Head(Host):
+    """Is ready when the others have joined, or `gone`."""
+
+    def __init__(self, gone: threading.Event) -> None:
+        super().__init__()
+        self._gone = gone
+
+    def reply(self, request: Request) -> Reply:
+        if request.argv[0] == "up":
+            self._gone.wait(60)
+        return super().reply(request)
+
+
 def test_a_host_of_a_cluster_that_fails_ends_the_start_of_the_others(
     hosts: Callable[..., list[Reach]],
 ) -> None:
     """The head would wait for it until its own limit."""
     gone = threading.Event()
-
-    class Head(Host):
-        def reply(self, request: Request) -> Reply:
-            if request.argv[0] == "up":
-                gone.wait(60)
-            return super().reply(request)
-
-    a, b = Head(), Host(up=ends(5, stderr="atoll: no room"))
+    a, b = Head(gone), Host(up=ends(5, stderr="atoll: no room"))
     parts = over_machines({"a": listening_plan("10.0.0.1"), "b": listening_plan("10.0.0.2")}, 7077)
     began_s = time.monotonic()
     try:
@@ -143,6 +149,24 @@ def test_a_host_of_a_cluster_that_fails_ends_the_start_of_the_others(
     assert "another host of the cluster failed" in first.error
     assert second.error == "no room"
     assert first.exit_code == 1 and second.exit_code == 5
+
+
+def test_a_host_of_a_cluster_that_is_away_ends_the_start_of_the_others(
+    hosts: Callable[..., list[Reach]],
+) -> None:
+    gone = threading.Event()
+    a = Head(gone)
+    (here,) = hosts(a=a)
+    away = here.model_copy(update={"name": "b", "port": 1})
+    parts = over_machines({"a": listening_plan("10.0.0.1"), "b": listening_plan("10.0.0.2")}, 7077)
+    began_s = time.monotonic()
+    try:
+        first, second = deploy.up("x", [here, away], parts, (), quiet)
+    finally:
+        gone.set()
+    assert time.monotonic() - began_s < 50
+    assert "another host of the cluster failed" in first.error
+    assert second.exit_code == 1
 
 
 def listening_plan(address: str) -> Plan:
