@@ -32,5 +32,5 @@ def read_token(path: Path) -> str:
     if mode & 0o077:
         raise NotPermitted(f"{path}: others may read this secret; chmod 600 it")
     if len(token) < _LEAST or not token.isprintable() or " " in token:
-        raise UsageError(f"{path}: has no secret of {_LEAST} characters or more without blanks")
+        raise UsageError(f"{path}: has no secret of {_LEAST} characters without blanks; write one")
     return token
