@@ -120,6 +120,7 @@ def plan_cluster(hosts: Fleet) -> str:
     return two
 
 
+@pytest.mark.installed
 def test_one_spark_over_two_hosts(hosts: Fleet) -> None:
     two = plan_cluster(hosts)
     hosts.answers("up", two, "parts/", "--name", "one", timeout_s=300)
@@ -156,6 +157,7 @@ def until_lost(client: Client) -> None:
         time.sleep(1)
 
 
+@pytest.mark.installed
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_chaos_in_a_cluster(hosts: Fleet, seed: int) -> None:

@@ -84,6 +84,7 @@ def test_nothing_is_left_after_a_kill() -> None:
     until(lambda: not any(Path(f"/proc/{int(pid)}").exists() for pid in pids), lambda: pids)
 
 
+@pytest.mark.installed
 @pytest.mark.long
 def test_a_figure_over_two_machines(tmp_path: Path) -> None:
     path = tmp_path / "fig16.jsonl"
@@ -100,6 +101,7 @@ def test_a_figure_over_two_machines(tmp_path: Path) -> None:
     assert all(check.threads > 0 and check.drifted == 0 for check in checks)
 
 
+@pytest.mark.installed
 @pytest.mark.long
 def test_a_killed_run_leaves_nothing(tmp_path: Path) -> None:
     argv = ("experiment", "run", "numa-fig16", "--scale", "smoke", "-o", str(tmp_path / "x.jsonl"))
