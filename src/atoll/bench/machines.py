@@ -7,7 +7,6 @@ network limits can be measured.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import secrets
 import signal
@@ -25,6 +24,7 @@ from atoll.host.api import Child, Host
 from atoll.host.caller import environment
 from atoll.host.memory_file import memory_file
 from atoll.host.virtual_network import Nic, VirtualMachine, virtual_network
+from atoll.plan.cluster import part_of
 from atoll.schema.deployment import Deployment, State
 from atoll.schema.inspection import Severity
 from atoll.schema.plan import Plan
@@ -42,21 +42,6 @@ _VERIFY_S = 120.0
 _STOP_S = 60.0
 _POLL_S = 0.2
 _COMPLAINT, _WARNING = "atoll: ", "atoll: warning: "
-
-
-def part_of(plan: Plan, number: int) -> Plan:
-    """The plan of another machine of a cluster of equal ones: its addresses are higher by `number`
-    than the head's."""
-
-    def moved(address: str | None) -> str | None:
-        return address and str(ipaddress.IPv4Address(address) + number)
-
-    slots = (one.model_copy(update={"address": moved(one.address)}) for one in plan.slots)
-    changes: dict[str, object] = {"slots": tuple(slots)}
-    if number and plan.cluster:
-        joins = plan.cluster.model_copy(update={"leads": False})
-        changes |= {"cluster": joins, "coordinator": None}
-    return plan.model_copy(update=changes)
 
 
 @dataclass(frozen=True, slots=True)

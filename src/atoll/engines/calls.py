@@ -36,6 +36,7 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import AtollError, EngineFailed, UsageError
 from atoll.host.api import Host
 from atoll.host.programs import ProgramFiles
+from atoll.plan.cluster import refuse_part
 from atoll.schema.deployment import ProcessSpec
 from atoll.schema.operator_graph import OperatorGraph
 from atoll.schema.plan import EngineTraits, Plan
@@ -145,10 +146,7 @@ def require_secret(plan: Plan, engine: Engine) -> None:
     with foreign_faults():
         if isinstance(engine, SpanningEngine) and engine.secret:
             return
-    raise UsageError(
-        f"this plan is a part of a cluster of {plan.cluster.machines} machines; start it with "
-        "'atoll fleet up', or on each of them with --secret"
-    )
+    refuse_part(plan, "start it with 'atoll fleet up', or on each of them with --secret")
 
 
 def _engine(engine: Engine, method: str, *args: object) -> Engine:

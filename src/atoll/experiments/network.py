@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from atoll.errors import UsageError
-from atoll.plan.cluster import over_machines
+from atoll.plan.cluster import over_machines, part_of
 from atoll.plan.planner import comparable, make_plan
 from atoll.plan.request import Choices
 from atoll.schema.experiment import Network
@@ -89,22 +89,17 @@ def _over(plan: Plan, count: int, nics: str) -> Plan:
     if plan.coordinator is None:
         raise UsageError(f"{plan.engine} has no coordinator that instances elsewhere could join")
 
-    def parted(machine: int) -> Plan:
-        def placed(slot: Slot) -> Slot:
-            nic = slot.index % number
-            where = {"address": f"10.{77 + nic}.0.{machine + 1}", "nic": f"nic{nic}"}
-            return slot.model_copy(update=where)
+    def placed(slot: Slot) -> Slot:
+        nic = slot.index % number
+        return slot.model_copy(update={"address": f"10.{77 + nic}.0.1", "nic": f"nic{nic}"})
 
-        home = plan.coordinator and plan.coordinator.model_copy(
-            update={"address": f"10.77.0.{machine + 1}"}
-        )
-        slots = tuple(map(placed, plan.slots))
-        return plan.model_copy(update={"slots": slots, "coordinator": home})
-
+    home = plan.coordinator.model_copy(update={"address": "10.77.0.1"})
+    slots = tuple(map(placed, plan.slots))
+    alone = plan.model_copy(update={"slots": slots, "coordinator": home})
     if count == 1:
-        return parted(0)
-    parts = over_machines({f"machine {each}": parted(each) for each in range(count)}, _PORT)
-    return parts["machine 0"]
+        return alone
+    parts = {f"machine {each}": part_of(alone, each) for each in range(count)}
+    return over_machines(parts, _PORT)["machine 0"]
 
 
 def _entrant(

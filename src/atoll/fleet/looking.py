@@ -63,7 +63,8 @@ def measure(options: Sequence[str], folder: Path | None) -> Work:
 
 def plan(engine: str, options: Sequence[str], folder: Path | None) -> Work:
     async def work(task: Task) -> None:
-        _keep(task, folder, "plan.json", await _planned(task, engine, options, {}))
+        text, _ = await _planned(task, engine, options)
+        _keep(task, folder, "plan.json", text)
 
     return work
 
@@ -76,14 +77,14 @@ def plan_cluster(engine: str, options: Sequence[str], parts: dict[str, Plan]) ->
         address = task.link.reach.address
         chosen = any(word.partition("=")[0] == "--listen" for word in options)
         listen = () if chosen else ("--listen", address)
-        await _planned(task, engine, (*options, *listen), parts)
+        _, parts[task.link.reach.name] = await _planned(task, engine, (*options, *listen))
 
     return work
 
 
-async def _planned(task: Task, engine: str, options: Sequence[str], parts: dict[str, Plan]) -> str:
+async def _planned(task: Task, engine: str, options: Sequence[str]) -> tuple[str, Plan]:
     reply = await task.run("plan", engine, *options, "--json")
-    made = parts[task.link.reach.name] = _document(Plan, reply.stdout)
+    made = _document(Plan, reply.stdout)
     task.facts |= {
         "policy": made.policy.value,
         "slots": len(made.slots),
@@ -91,7 +92,7 @@ async def _planned(task: Task, engine: str, options: Sequence[str], parts: dict[
         "heap_bytes": made.total_heap_bytes,
         "layout": made.machine_id[:6],
     }
-    return reply.stdout
+    return reply.stdout, made
 
 
 def bench(engine: str, options: Sequence[str], run: str, folder: Path) -> Work:

@@ -5,6 +5,7 @@ Source: numa-distributed-engines, section V: the policies hold on every machine 
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 
 from atoll.errors import UsageError
@@ -78,3 +79,18 @@ def over_machines(plans: Mapping[str, Plan], port: int) -> dict[str, Plan]:
         )
         for name, plan in plans.items()
     }
+
+
+def part_of(plan: Plan, number: int) -> Plan:
+    """The plan of another machine of a cluster of equal ones: its addresses are higher by `number`
+    than the head's."""
+
+    def moved(address: str | None) -> str | None:
+        return address and str(ipaddress.IPv4Address(address) + number)
+
+    slots = (one.model_copy(update={"address": moved(one.address)}) for one in plan.slots)
+    changes: dict[str, object] = {"slots": tuple(slots)}
+    if number and plan.cluster:
+        joins = plan.cluster.model_copy(update={"leads": False})
+        changes |= {"cluster": joins, "coordinator": None}
+    return plan.model_copy(update=changes)

@@ -7,7 +7,6 @@ from itertools import combinations
 import pytest
 
 from atoll.bench.analysis import summarise
-from atoll.bench.machines import part_of
 from atoll.bench.results import Results
 from atoll.bench.sameness import coincide
 from atoll.errors import UsageError
@@ -16,6 +15,7 @@ from atoll.experiments.claims import Reading, parse_term
 from atoll.experiments.here import Can, possible
 from atoll.experiments.network import entrants_over, notes_on, rates_of
 from atoll.experiments.readings import BenchReadings
+from atoll.plan.cluster import part_of
 from atoll.schema.experiment import Network
 from atoll.schema.machine import Machine
 from atoll.schema.results import Entrant
