@@ -4,7 +4,7 @@
 // AddressSanitizer), and the runtime works on.
 //
 // Only allocations of the thread that makes the call fail. There is one worker, so they are those
-// of the call and of the tasks that it runs meanwhile.
+// of the call and of the tasks that it runs meanwhile: on_the_worker keeps them on its own thread.
 //
 // And how much some things allocate, or that they allocate nothing.
 #include <gtest/gtest.h>
@@ -114,6 +114,13 @@ atl::RuntimeOptions one_worker() {
   return options;
 }
 
+// Not with `run`: the calling thread may stand in for a worker that sleeps, and the worker's own
+// thread may resume the task.
+template <class Function>
+void on_the_worker(atl::Runtime& runtime, Function&& function) {
+  runtime.spawn(std::forward<Function>(function)).join();
+}
+
 // Calls `call` until it needs no allocation that is refused. It returns whether its answer was
 // right; what it throws besides memory's faults ends the test.
 template <class Call>
@@ -142,7 +149,7 @@ void with_every_refusal(Call&& call, long most = 100'000) {
 template <class Call>
 void in_a_task(Call&& call) {
   atl::Runtime runtime(one_worker());
-  runtime.run([&] {
+  on_the_worker(runtime, [&] {
     with_every_refusal([&] {
       const bool armed = std::exchange(refusals.armed, false);
       const bool works = fib(3) == 2 && atl::spawn([] { return 7; }).join() == 7;
@@ -394,7 +401,7 @@ TEST(OutOfMemory, Waiting) {
 
 TEST(OutOfMemory, AnEventWakesMoreThanTheDequeHolds) {
   atl::Runtime runtime(one_worker());
-  runtime.run([] {
+  on_the_worker(runtime, [] {
     constexpr int kTasks = 1500;
     atl::Event open;
     int waiting = 0;
@@ -419,7 +426,7 @@ TEST(OutOfMemory, AnEventWakesMoreThanTheDequeHolds) {
 
 TEST(OutOfMemory, MoreTasksYieldThanTheirQueueHolds) {
   atl::Runtime runtime(one_worker());
-  runtime.run([] {
+  on_the_worker(runtime, [] {
     constexpr int kTasks = 100;
     atl::Event open;
     int waiting = 0;
@@ -458,7 +465,7 @@ TEST(OutOfMemory, StopsAndTaskLocals) {
 
 TEST(OutOfMemory, TheEndOfAHandleAllocatesNothing) {
   atl::Runtime runtime(one_worker());
-  runtime.run([] {
+  on_the_worker(runtime, [] {
     for (const bool done : {true, false}) {
       std::optional<atl::Task<>> task(atl::spawn([] {}));
       while (done && !task->done()) atl::yield();
@@ -473,7 +480,7 @@ TEST(OutOfMemory, TheEndOfAHandleAllocatesNothing) {
 // Its frame is all, rounded up to 16 bytes.
 TEST(MemoryUse, OfASpawnedCoroThatAwaitsAnEvent) {
   atl::Runtime runtime(one_worker());
-  runtime.run([] {
+  on_the_worker(runtime, [] {
     constexpr std::size_t kCoros = 6400;  // whole batches
     struct Waits {
       static atl::Coro<> on(atl::Event& event) { co_await event; }
