@@ -63,7 +63,7 @@ def _case(stem: str, element: ElementTree.Element) -> Case:
     for kind in ("failure", "error"):
         found = element.find(kind)
         if found is not None:
-            return Case(suite, full, "failed", _one_line(found.get("message", "")))
+            return Case(suite, full, "failed", _one_line(_fault(found.get("message", ""), element)))
     skipped = element.find("skipped")
     if skipped is not None or element.get("status") in ("notrun", "disabled"):
         said = "" if skipped is None else skipped.get("message", "")
@@ -75,6 +75,16 @@ def _skip_reason(said: str, element: ElementTree.Element) -> str:
     # GoogleTest prints 'FILE:LINE: Skipped' and then the reason; ctest's own word says nothing.
     printed = re.search(r": Skipped\n(.*)", element.findtext("system-out", ""))
     return printed[1] if printed else said or "no reason given"
+
+
+def _fault(said: str, element: ElementTree.Element) -> str:
+    # ctest's own word is "Failed": a sanitizer's report or GoogleTest's first expectation says why.
+    printed = re.search(
+        r"^.*(?:Sanitizer: |runtime error: ).*|^.*: Failure\n(?:.*\n){1,3}",
+        element.findtext("system-out", ""),
+        re.MULTILINE,
+    )
+    return f"{said}: {printed[0]}" if printed and said in ("", "Failed") else said
 
 
 def _one_line(text: str) -> str:

@@ -23,7 +23,12 @@ CTEST = """<testsuite name="(empty)">
   <system-out>exec_test.cpp:7: Skipped
 set_mempolicy is not permitted here
 </system-out></testcase>
-<testcase name="Xml.Cut" classname="Xml.Cut" status="fail"><failure message=""/></testcase>
+<testcase name="Xml.Cut" classname="Xml.Cut" status="fail"><failure message="Failed"/>
+  <system-out>[ RUN      ] Xml.Cut
+xml_test.cpp:9: Failure
+Expected equality of these values:
+  1
+</system-out></testcase>
 </testsuite>"""
 
 
@@ -48,6 +53,15 @@ def test_reads_pytest_and_ctest(folder: Path) -> None:
     ]
     assert cases[1].reason == "no JDK 17"
     assert cases[5].reason == "set_mempolicy is not permitted here"
+    assert cases[6].reason == (
+        "Failed: xml_test.cpp:9: Failure Expected equality of these values: 1"
+    )
+
+
+def test_a_sanitizers_report_is_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "native-asan.xml"
+    path.write_text(CTEST.replace("xml_test.cpp:9: Failure", "==7==ERROR: AddressSanitizer: SEGV"))
+    assert summary.read_cases(path)[-1].reason == "Failed: ==7==ERROR: AddressSanitizer: SEGV"
 
 
 def test_last_line_has_the_totals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
