@@ -169,8 +169,10 @@ def test_answers_are_right_and_threads_in_place_under_two_policies(
 @pytest.mark.parametrize(
     "engine",
     [
-        # Spark's other tests start it, too: test_fleet over two hosts.
-        pytest.param(one, marks=[pytest.mark.long] if one.name == "spark" else [], id=label(one))
+        # Their other tests start them, too: test_fleet Spark over two hosts, test_trino Trino.
+        pytest.param(one, marks=pytest.mark.long, id=label(one))
+        if one.name in ("spark", "trino")
+        else pytest.param(one, id=label(one))
         for one in ENGINES
         if not one.options
     ],

@@ -29,6 +29,7 @@ BINDINGS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guest", ["milan2"], indirect=True)
 def test_use_numa_stays_on_only_with_several_memory_nodes(guest: Guest) -> None:
     try:
