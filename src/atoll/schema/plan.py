@@ -283,6 +283,23 @@ class Plan(Record):
         return self.cluster.instances if self.cluster.leads else 0
 
     @property
+    def all_instances(self) -> int:
+        """The number of worker instances on all machines of the cluster."""
+        return self.cluster.instances if self.cluster else len(self.slots)
+
+    @property
+    def all_threads(self) -> int:
+        """Their threads."""
+        return self.cluster.threads if self.cluster else self.total_threads
+
+    @property
+    def all_heap_bytes(self) -> int:
+        """Their heap."""
+        if self.cluster is None:
+            return self.total_heap_bytes
+        return self.cluster.instances * self.cluster.heap_bytes
+
+    @property
     def addresses(self) -> tuple[str, ...]:
         """Every address other than loopback that it listens at, sorted."""
         coordinator = [self.coordinator] if self.coordinator else []

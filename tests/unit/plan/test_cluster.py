@@ -45,6 +45,9 @@ def test_the_parts_of_a_cluster_agree_and_have_one_head(shapes: list[list[int]])
     for name, part in parts.items():
         assert part.slots == alone[name].slots
         assert part.shuffle_partitions == 2 * cluster.threads
+        assert (part.all_instances, part.all_threads) == (len(slots), cluster.threads)
+        assert part.all_heap_bytes == len(slots) * cluster.heap_bytes
+        assert alone[name].all_heap_bytes == alone[name].total_heap_bytes
         assert part.joining == (len(slots) if name == "host0" else 0)
         assert (part.coordinator is None) == (name != "host0")
         assert parse(Plan, part.model_dump_json(), where="itself") == part

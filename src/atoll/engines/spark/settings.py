@@ -250,7 +250,7 @@ def _threads(plan: Plan) -> dict[str, Setting]:
     """Without a mask (wim) Spark counts the CPUs itself, and both defaults follow that count."""
     if all(slot.cpus is None for slot in plan.slots):
         return {}
-    threads = str(plan.cluster.threads if plan.cluster else plan.total_threads)
+    threads = str(plan.all_threads)
     return {
         "spark.cores.max": Setting(
             threads, "all threads of the plan, for one application", _STANDALONE

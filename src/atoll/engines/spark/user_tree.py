@@ -288,10 +288,7 @@ def _kept(theirs: _Defaults, plan: Plan) -> Iterator[str]:
     yield from (key for key in _DIVISION if theirs.get(key))
     cores = theirs.get(_MOST_CORES)
     # Every worker instance needs a core.
-    instances, threads = len(plan.slots), plan.total_threads
-    if plan.cluster:
-        instances, threads = plan.cluster.instances, plan.cluster.threads
-    if cores.isdecimal() and instances <= int(cores) <= threads:
+    if cores.isdecimal() and plan.all_instances <= int(cores) <= plan.all_threads:
         yield _MOST_CORES
 
 

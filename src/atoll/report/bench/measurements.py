@@ -47,7 +47,7 @@ def csv_text(header: RunHeader, lines: Iterable[Line], summary: BenchSummary) ->
             "engine": entrant.engine,
             "policy": plan.policy.value if plan else "",
             "scheduler": entrant.scheduler or "",
-            "instances": len(plan.slots) if plan else "",
+            "instances": plan.all_instances if plan else "",
         }
         if isinstance(line, BlockFailed):
             row |= {"phase": "failed", "used": "no", "outlier": "no", "detail": line.error}
