@@ -5,8 +5,8 @@ In this order: a placement is possible, has few cores, few nodes, and few bytes 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     cores = _fewest_cores(operators, capacity, room)
     if any(unit.replicas > 1 for unit in cores.units):
         cores = cores._replace(fewest=_fewest_if_uneven(operators, cores.units, capacity))
-    needs = [_load([cores.units[one] for one in core], room) for core in cores.of]
+    needs = _needs(cores, room)
     about = "" if cores.fewest == len(cores.of) else "about "
     _require_cores(len(cores.of), about, room, headroom)
     _require_fixed(needs, room)
@@ -97,18 +97,19 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
 
 
 def _fewest_cores(operators: Operators, capacity: int, room: Place) -> _Cores:
-    """Chains are packed as one. If their operators alone need fewer cores, chains are cut; so only
-    a bound for single operators is one."""
+    """Chains are packed as one. If their operators alone need fewer cores, or a fixed node has too
+    few cores for the chains, they are cut; so only a bound for single operators is one."""
     whole = operators.units(operators.chains(capacity), capacity)
     best = _pack(operators, whole, capacity, room)
+    holds = not list(_overfull(_needs(best, room), room))
     alone, rest = _apart(whole, capacity)
-    if len(best.of) == len(alone) - (-sum(whole[at].size for at in rest) // capacity):
+    if holds and len(best.of) == len(alone) - (-sum(whole[at].size for at in rest) // capacity):
         return best._replace(fewest=len(best.of))
     single = operators.units([[one] for one in range(len(operators.all))], capacity)
     if len(whole) == len(single):
         return best
     cut = _pack(operators, single, capacity, room)
-    if len(cut.of) >= len(best.of):
+    if holds and len(cut.of) >= len(best.of):
         return best._replace(fewest=cut.fewest)
     return _joined(operators, cut, capacity)
 
@@ -197,13 +198,24 @@ def _require_cores(count: int, about: str, room: Place, headroom: float) -> None
 
 
 def _require_fixed(needs: Sequence[Load], room: Place) -> None:
+    for node, fixed in _overfull(needs, room):
+        missing = fixed - node.cores
+        raise UsageError(
+            f"operators whose data is on node {node.os_index} need {plural(fixed, 'core')} "
+            f"there, and only {node.cores} may be used: {missing} are missing"
+        )
+
+
+def _overfull(needs: Sequence[Load], room: Place) -> Iterator[tuple[Node, int]]:
+    """The nodes that have fewer cores than must be there, with that number."""
+    fixed = Counter(need.place for need in needs)
     for at, node in enumerate(room.nodes):
-        fixed = sum(need.place == at for need in needs)
-        if fixed > node.cores:
-            raise UsageError(
-                f"operators whose data is on node {node.os_index} need {plural(fixed, 'core')} "
-                f"there, and only {node.cores} may be used: {fixed - node.cores} are missing"
-            )
+        if fixed[at] > node.cores:
+            yield node, fixed[at]
+
+
+def _needs(cores: _Cores, room: Place) -> list[Load]:
+    return [_load([cores.units[one] for one in core], room) for core in cores.of]
 
 
 def _load(units: Sequence[Unit], room: Place) -> Load:

@@ -19,8 +19,6 @@ from tests.parts.faults import fails
 from tests.parts.machines import NodeShape, build, milan, plain, restrict
 from tests.parts.operators import graph, graphs, operator, random_graph
 from tests.parts.paths import GOLDEN
-from tests.parts.profiles import node_matrix
-from tests.parts.profiles import profile as synthetic
 
 TPCW = GOLDEN / "operators" / "tpcw-44.json"
 _ENOUGH = build([[NodeShape((4, 4))] * 2] * 2 + [[NodeShape((), 40)]])
@@ -238,61 +236,6 @@ def test_a_measured_overlap_decides_before_what_is_known(
         None if overlap is None else {("a", "b"): overlap},
     )
     assert len(place(operators, plain(2)).units) == units
-
-
-def test_data_that_cannot_move_fixes_the_node() -> None:
-    operators = graph(
-        [operator(name, 0.3, node=node) for name, node in zip("abc", (2, 0, 2), strict=True)]
-    )
-    found = place(operators, plain(2, nodes=3))
-    node = {core.cpu: core.node for core in found.cores}
-    assert {unit.operators[0]: node[unit.cpu] for unit in found.units} == {"a": 2, "b": 0, "c": 2}
-    assert len(found.cores) == 2 and found.bound is not None and found.bound.nodes == 2
-
-
-def test_a_fixed_node_gets_no_more_cores_than_it_has() -> None:
-    """First fit decreasing needs three cores for what is on node 1; the rest fits beside it."""
-    fixed = [operator(f"op{one}", duty, node=1) for one, duty in enumerate((0.32, 0.24, 0.24) * 2)]
-    found = place(graph([*fixed, operator("free", 0.4)]), plain(2, nodes=2))
-    assert {node.node: node.cores for node in found.nodes} == {0: 1, 1: 2}
-
-
-def test_bandwidth_needs_a_second_node() -> None:
-    """A node gives 0.8 of 50 GB/s; four cores of 15 GB/s need two of them."""
-    operators = graph([operator(f"op{one}", 0.7, memory_gbs=15) for one in range(4)])
-    machine = plain(8, nodes=4)
-    measured = synthetic("four nodes", 32, nodes=node_matrix((0, 1, 2, 3), 90, 140, 50, 20))
-    found = place(operators, machine, measured)
-    assert [(node.cores, node.memory_gbs) for node in found.nodes] == [(2, 30), (2, 30)]
-    assert [node.capacity_gbs for node in found.nodes] == pytest.approx([40, 40], rel=0.1)
-    assert found.bound is not None and found.bound.nodes == 2
-    emulated = measured.model_copy(update={"emulated": True})
-    assert len(place(operators, machine, emulated).nodes) == 1
-
-
-def test_no_doubt_about_nodes_if_all_sets_were_tried() -> None:
-    """Nodes 0 and 1 are closest and have too few cores together."""
-    machine = build([[NodeShape((), 2)] * 2, [NodeShape((), 4)]])
-    found = place(opened([(f"op{one}", 0.7) for one in range(5)]), machine)
-    assert sorted(node.cores for node in found.nodes) in ([1, 4], [2, 3])
-    assert not any("too many sets" in one for one in found.warnings)
-
-
-def test_more_than_the_memory_gives_is_spread_and_said() -> None:
-    operators = graph([operator(f"op{one}", 0.7, memory_gbs=50) for one in range(4)])
-    measured = synthetic("two nodes", 16, nodes=node_matrix((0, 1), 90, 140, 50, 20))
-    found = place(operators, plain(8, nodes=2), measured)
-    assert [node.cores for node in found.nodes] == [2, 2]
-    assert any("more than the nodes may be used for" in one for one in found.warnings)
-    assert found.bound is not None and found.bound.nodes == 1
-
-
-def test_bandwidth_that_cannot_be_divided_among_nodes_is_spread_and_said() -> None:
-    """Three cores of 25 GB/s are less than two nodes of 40 have, and two are too many for one."""
-    operators = graph([operator(f"op{one}", 0.7, memory_gbs=25) for one in range(3)])
-    measured = synthetic("two nodes", 16, nodes=node_matrix((0, 1), 90, 140, 50, 20))
-    found = place(operators, plain(8, nodes=2), measured)
-    assert any("no way was found to divide them" in one for one in found.warnings)
 
 
 def test_what_does_not_fit_one_l3_gets_two_chiplets() -> None:
