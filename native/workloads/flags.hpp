@@ -23,6 +23,8 @@ class WrongAnswer : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+using Values = std::map<std::string, std::string>;  // by name of the parameter
+
 // A flag `--name VALUE` of a program: a whole number from `least` to `most`, or one of `choices`,
 // or, with neither, any text (a path).
 struct Parameter {
@@ -32,10 +34,11 @@ struct Parameter {
   std::uint64_t least = 0;
   std::uint64_t most = 0;  // 0: not a number
   std::vector<std::string> choices = {};
+  // Whether it has an effect beside those before it in its list; null: always.
+  bool (*applies)(const Values& given) = nullptr;
 };
 
 using Parameters = std::vector<Parameter>;
-using Values = std::map<std::string, std::string>;  // by name of the parameter
 
 // Reads argv from `first` on: --name VALUE or --name=VALUE, each at most once, of one of the lists.
 // Throws UsageFault, which names `program`, and `part`, whose flags they are.

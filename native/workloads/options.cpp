@@ -114,7 +114,11 @@ Options parse_options(int argc, char** argv, int cpus) {
   options.seed = std::stoull(taken(given, "seed"));
   options.concurrency = taken(given, "concurrency") == "yes";
   for (const Parameter& each : options.workload->parameters) {
-    given.emplace(each.name, each.otherwise);
+    const bool applies = each.applies == nullptr || each.applies(given);
+    if (!applies && given.contains(each.name)) {
+      fail("--" + std::string(each.name) + ": has no effect with these flags; leave it out");
+    }
+    if (applies) given.emplace(each.name, each.otherwise);
   }
   options.settings = Settings(std::move(given));
   return options;

@@ -71,6 +71,7 @@ TEST(KernelOptions, WhatIsWrongIsNamedInALine) {
       {{"gups", "--spread", "x"}, "--spread x: not a number from 1"},
       {{"gups", "--arrays", "near"}, "--arrays near: unknown; there are partitioned, local, "},
       {{"gups", "--spread", "1", "--approach", "adaptive"}, "--approach, --spread: give one"},
+      {{"bfs", "--graph", "a.el", "--scale", "3"}, "--scale: has no effect with these flags"},
       {{"gups", "--scheduler", "os", "--interval-ms", "5"},
        "--interval-ms: only --scheduler atoll"},
   };

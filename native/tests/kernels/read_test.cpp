@@ -103,7 +103,7 @@ TEST(ReadEdges, SaysWhatIsWrongWithALine) {
       {"a.el", std::string("0 \0 1\n", 6), "a.el:1: '0 ? 1' does not begin with two vertices"},
       {"a.el", "0 4294967295\n", "a.el:1: vertex 4294967295 is not from 0 to 4294967294"},
       {"a.el", "99999999999999999999999 1\n",
-       "a.el:1: vertex 18446744073709551615 is not from 0 to 4294967294"},
+       "a.el:1: vertex 18446744073709551615 or more is not from 0 to 4294967294"},
       {"a.wel", "0 1 2\n0 1", "a.wel:2: no number follows the two vertices"},
       {"a.wel", "0 1 -3", "a.wel:1: weight '-3' is not a whole number from 1 to 2147483647"},
       {"a.wel", "0 1 nan", "a.wel:1: weight 'nan' is not a whole number from 1 to 2147483647"},
@@ -170,54 +170,68 @@ TEST(MappedFileDeathTest, AFileThatBecomesShorterEndsTheProgramWithALine) {
   std::remove(path.c_str());
 }
 
-// As GAP's converter writes them.
-std::string serialized(bool directed, std::uint64_t edges, std::uint64_t vertices,
-                       const std::vector<std::uint64_t>& offsets, const std::vector<Vertex>& to) {
-  std::string bytes(1, static_cast<char>(directed));
+struct HalfOfFile {
+  std::vector<std::uint64_t> offsets;
+  std::vector<Vertex> to;
+};
+
+// As GAP's converter writes them. Directed ones have the edges that come in as well.
+std::string serialized(std::uint64_t edges, std::uint64_t vertices,
+                       const std::vector<HalfOfFile>& halves) {
+  std::string bytes(1, static_cast<char>(halves.size() - 1));
   const auto add = [&](const auto& value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
   };
   add(edges);
   add(vertices);
-  for (int side = 0; side < (directed ? 2 : 1); ++side) {
-    for (const std::uint64_t offset : offsets) add(offset);
-    for (const Vertex vertex : to) add(vertex);
+  for (const HalfOfFile& half : halves) {
+    for (const std::uint64_t offset : half.offsets) add(offset);
+    for (const Vertex vertex : half.to) add(vertex);
   }
   return bytes;
 }
 
 TEST(ReadEdges, TakesSerializedGraphs) {
-  const std::string path = serialized(false, 4, 3, {0, 1, 3, 4}, {1, 0, 2, 1});
+  const std::string path = serialized(4, 3, {{{0, 1, 3, 4}, {1, 0, 2, 1}}});
   const Read found = read("a.sg", path);
   EXPECT_EQ(found.fault, "");
   EXPECT_EQ(found.edges, (Edges{{0, 1, 0}, {1, 0, 0}, {1, 2, 0}, {2, 1, 0}}));
   EXPECT_TRUE(found.symmetric);
-  EXPECT_FALSE(read("a.sg", serialized(true, 1, 2, {0, 1, 1}, {1})).symmetric);
-  const std::string weighted = serialized(false, 2, 2, {0, 1, 2}, {1, 9, 0, 9});
+  const Read directed = read("a.sg", serialized(2, 2, {{{0, 2, 2}, {0, 1}}, {{0, 1, 2}, {0, 0}}}));
+  EXPECT_EQ(directed.fault, "");
+  EXPECT_EQ(directed.edges, (Edges{{0, 0, 0}, {0, 1, 0}}));
+  EXPECT_FALSE(directed.symmetric);
+  const std::string weighted = serialized(2, 2, {{{0, 1, 2}, {1, 9, 0, 9}}});
   EXPECT_EQ(read("a.wsg", weighted).edges, (Edges{{0, 1, 9}, {1, 0, 9}}));
 }
 
 TEST(ReadEdges, BelievesNothingOfSerializedGraphs) {
   const std::vector<std::tuple<std::string, std::string, std::string>> cases = {
       {"a.sg", "", "ends within its head of 17 bytes"},
-      {"a.sg", serialized(false, 2, 2, {0, 1, 2}, {1}),
+      {"a.sg", serialized(2, 2, {{{0, 1, 2}, {1}}}),
        "has 45 bytes, which do not fit the 2 vertices and 2 edges of its head"},
-      {"a.sg", serialized(false, 2, 2, {0, 1, 2}, {1, 0, 0}),
+      {"a.sg", serialized(2, 2, {{{0, 1, 2}, {1, 0, 0}}}),
        "has 53 bytes, which do not fit the 2 vertices and 2 edges of its head"},
-      {"a.sg", serialized(false, ~std::uint64_t{0}, 2, {0, 1, 2}, {1, 0}),
-       "has 49 bytes, which do not fit the 2 vertices and 18446744073709551615 edges of its head"},
-      {"a.sg", serialized(false, 2, ~std::uint64_t{0}, {0, 1, 2}, {1, 0}),
-       "18446744073709551615 vertices are more than 4294967295"},
-      {"a.sg", serialized(false, 2, 2, {0, 3, 2}, {1, 0}), "the offsets of vertex 0 are wrong"},
-      {"a.sg", serialized(false, 2, 2, {1, 1, 2}, {1, 0}), "the offsets of vertex 0 are wrong"},
-      {"a.sg", serialized(false, 2, 2, {0, 1, 1}, {1, 0}), "the offsets of vertex 1 are wrong"},
-      {"a.sg", serialized(false, 2, 2, {0, 1, 2}, {1, 2}),
+      {"a.sg", serialized(~std::uint64_t{0}, 2, {{{0, 1, 2}, {1, 0}}}),
+       "has 49 bytes, which do not fit the 2 vertices and -1 edges of its head"},
+      {"a.sg", serialized(2, ~std::uint64_t{0}, {{{0, 1, 2}, {1, 0}}}),
+       "its head says -1 vertices, which are not from 0 to 4294967295"},
+      // Of two faults either may be found.
+      {"a.sg", serialized(2, 2, {{{0, 2, 3}, {1, 0}}}), "the offsets of vertex 1 are wrong"},
+      {"a.sg", serialized(2, 3, {{{0, 2, 1, 2}, {1, 0}}}), "the offsets of vertex 1 are wrong"},
+      {"a.sg", serialized(2, 2, {{{1, 1, 2}, {1, 0}}}), "the offsets of vertex 0 are wrong"},
+      {"a.sg", serialized(2, 2, {{{0, 1, 1}, {1, 0}}}), "the offsets of vertex 1 are wrong"},
+      {"a.sg", serialized(2, 2, {{{0, 1, 2}, {1, 2}}}),
        "vertex 1 has an edge to 2, and there are only 2 vertices"},
-      {"a.sg", serialized(false, 1, 2, {0, 1, 1}, {1}),
+      {"a.sg", serialized(1, 2, {{{0, 1, 1}, {1}}}),
        "claims to be undirected, and an edge is not the same both ways"},
-      {"a.wsg", serialized(false, 2, 2, {0, 1, 2}, {1, 9, 0, 8}),
+      {"a.sg", serialized(1, 2, {{{0, 1, 1}, {1}}, {{0, 1, 1}, {0}}}),
+       "the edges that come in are not those that go out"},
+      {"a.sg", serialized(1, 2, {{{0, 1, 1}, {1}}, {{0, 0, 1}, {2}}}),
+       "vertex 1 has an edge to 2, and there are only 2 vertices"},
+      {"a.wsg", serialized(2, 2, {{{0, 1, 2}, {1, 9, 0, 8}}}),
        "claims to be undirected, and an edge is not the same both ways"},
-      {"a.wsg", serialized(false, 2, 2, {0, 1, 2}, {1, 9, 0, 0}),
+      {"a.wsg", serialized(2, 2, {{{0, 1, 2}, {1, 9, 0, 0}}}),
        "the edge from 1 to 0 has weight 0, which is less than 1"},
   };
   for (const auto& [path, bytes, fault] : cases) {
@@ -259,6 +273,9 @@ TEST(MakeGraph, ReadsFilesAndSaysWhyNot) {
             "--relabel yes: the graph must be undirected");
   EXPECT_EQ(made(list, "5 5\n"),
             "--graph " + list + ": no edges but from a vertex to itself; kernels need others");
+  EXPECT_EQ(made(list, "#\n"), "--graph " + list + ": has no edges; kernels need some");
+  EXPECT_EQ(made(list, "0 1\n", {{"relabel", "yes"}, {"save", list}}),
+            "--save, --relabel yes: its vertices have new numbers; leave one of them out");
   EXPECT_EQ(made("no.el", ""), "no.el: No such file or directory");
   EXPECT_EQ(made("round", ""),
             "--graph round: not kronecker, uniform or a file .el, .wel, .mtx, .sg or .wsg");

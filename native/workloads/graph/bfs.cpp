@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/answer.hpp"
 #include "graph/compressed_rows.hpp"
 #include "graph/make.hpp"
 #include "graph/messages.hpp"
@@ -284,7 +285,8 @@ Result run_bfs(Team& team, const Settings& settings, Conditions& conditions,
                const GraphOf<AnyRows>& graph) {
   std::optional<Array<Vertex>> parents;
   Vertex source = 0;
-  Reached all;
+  Reached last;
+  double edges = 0;
   time_runs(
       conditions,
       [&](int run) {
@@ -301,16 +303,19 @@ Result run_bfs(Team& team, const Settings& settings, Conditions& conditions,
         }
       },
       [&](int) {
-        const Reached one = verify_bfs(graph, source, {parents->data(), parents->size()});
-        all.vertices += one.vertices;
-        all.edges += one.edges;
+        last = verify_bfs(graph, source, {parents->data(), parents->size()});
+        edges += static_cast<double>(last.edges);
       });
+  save_answer(settings, graph.vertices, [&](Vertex v, std::string& line) {
+    line += (*parents)[v] == kNone ? "-" : std::to_string((*parents)[v]);
+  });
   const double runs = conditions.runs;
-  return {.work = static_cast<double>(all.edges) / (graph.in ? runs : 2 * runs),
+  return {.work = edges / (graph.in ? runs : 2 * runs),
           .figures = {{"vertices", static_cast<double>(graph.vertices)},
                       {"edges", static_cast<double>(graph.edges)},
                       {"bytes_per_entry", bytes_per_entry(graph)},
-                      {"reached_vertices", static_cast<double>(all.vertices) / runs}}};
+                      {"source", static_cast<double>(source)},
+                      {"reached_vertices", static_cast<double>(last.vertices)}}};
 }
 
 }  // namespace
@@ -320,7 +325,7 @@ const Workload& bfs_workload() {
       "bfs",
       "breadth-first search from random vertices, direction-optimising",
       "edges",
-      with_variant(graph_parameters(kBfsNeeds)),
+      with_save(with_variant(graph_parameters(kBfsNeeds))),
       [](const Settings& settings, int) { return graph_bytes(settings, kBfsNeeds); },
       [](Team& team, const Settings& settings, Conditions& conditions) {
         return on_rows(team, settings, conditions, kBfsNeeds, [&](const auto& graph) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/answer.hpp"
 #include "graph/compressed_rows.hpp"
 #include "graph/make.hpp"
 #include "graph/messages.hpp"
@@ -198,6 +199,8 @@ Result run_components(Team& team, const Settings& settings, Conditions& conditio
         }
       },
       [&](int) { count = verify_components(graph, {labels->data(), labels->size()}); });
+  save_answer(settings, graph.vertices,
+              [&](Vertex v, std::string& line) { line += std::to_string((*labels)[v]); });
   return {.work = static_cast<double>(graph.edges),
           .figures = {{"vertices", static_cast<double>(graph.vertices)},
                       {"edges", static_cast<double>(graph.edges)},
@@ -212,7 +215,7 @@ const Workload& components_workload() {
       "cc",
       "connected components, by a sample of the edges first (Afforest)",
       "edges",
-      with_variant(graph_parameters(kComponentsNeeds)),
+      with_save(with_variant(graph_parameters(kComponentsNeeds))),
       [](const Settings& settings, int) { return graph_bytes(settings, kComponentsNeeds); },
       [](Team& team, const Settings& settings, Conditions& conditions) {
         return on_rows(team, settings, conditions, kComponentsNeeds, [&](const auto& graph) {

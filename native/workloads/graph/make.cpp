@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/available.hpp"
+#include "graph/answer.hpp"
 #include "graph/read.hpp"
 #include "graph/relabel.hpp"
 
@@ -54,7 +55,7 @@ EdgeList edges_of_file(Team& team, const Memory& memory, const Settings& setting
     const std::uint64_t available = base::available_bytes() + held;
     if (needed <= available) return;
     throw UsageFault(path + ": its graph needs " + gibibytes(needed) + " of memory, and " +
-                     gibibytes(available) + " are available");
+                     gibibytes(available) + " are available; take a smaller graph");
   };
   const auto before = [&](std::uint64_t edges, std::uint64_t of_rows, std::uint64_t vertices) {
     directions = of_rows;
@@ -70,12 +71,12 @@ EdgeList edges_of_file(Team& team, const Memory& memory, const Settings& setting
 EdgeList make_edges(Team& team, const Settings& settings, const Conditions& conditions,
                     const GraphNeeds& needs) {
   const std::string& graph = settings.text("graph");
+  const Memory& memory = conditions.memory;
+  if (is_graph_file(graph)) return edges_of_file(team, memory, settings, graph, needs);
   const int scale = static_cast<int>(settings.number("scale"));
   const std::uint64_t degree = settings.number("degree");
-  const Memory& memory = conditions.memory;
   if (graph == "kronecker") return kronecker_edges(team, memory, scale, degree, conditions.seed);
   if (graph == "uniform") return uniform_edges(team, memory, scale, degree, conditions.seed);
-  if (is_graph_file(graph)) return edges_of_file(team, memory, settings, graph, needs);
   throw UsageFault("--graph " + graph +
                    ": not kronecker, uniform or a file .el, .wel, .mtx, .sg or .wsg");
 }
@@ -83,10 +84,11 @@ EdgeList make_edges(Team& team, const Settings& settings, const Conditions& cond
 }  // namespace
 
 std::vector<Parameter> graph_parameters(const GraphNeeds& needs) {
+  const auto generated = [](const Values& given) { return !is_graph_file(given.at("graph")); };
   std::vector<Parameter> parameters = {
       {"graph", "kronecker", "kronecker, uniform, or a file: .el, .wel, .mtx, .sg or .wsg"},
-      {"scale", "20", "a generated graph has 2^scale vertices", 1, 31},
-      {"degree", "16", "and this many edges for each", 1, 1 << 16},
+      {"scale", "20", "a generated graph has 2^scale vertices", 1, 31, {}, generated},
+      {"degree", "16", "and this many edges for each", 1, 1 << 16, {}, generated},
       {"relabel", "no", "number vertices by descending degree", 0, 0, {"no", "yes"}},
   };
   if (!needs.undirected) {
@@ -112,6 +114,7 @@ std::uint64_t graph_bytes(const Settings& settings, const GraphNeeds& needs) {
 
 Graph make_graph(Team& team, const Settings& settings, Conditions& conditions,
                  const GraphNeeds& needs) {
+  check_save(settings);
   const auto begin = std::chrono::steady_clock::now();
   std::optional<EdgeList> list = make_edges(team, settings, conditions, needs);
   Graph graph = build_graph(team, conditions.memory, *list,
@@ -120,10 +123,12 @@ Graph make_graph(Team& team, const Settings& settings, Conditions& conditions,
                              .incoming = needs.incoming,
                              .seed = conditions.seed});
   const bool one_way = is(settings, "directed", "yes") && !list->symmetric;
+  const bool empty = list->edges.size() == 0;
   list.reset();
   if (graph.edges == 0) {
     throw UsageFault("--graph " + settings.text("graph") +
-                     ": no edges but from a vertex to itself; kernels need others");
+                     (empty ? ": has no edges; kernels need some"
+                            : ": no edges but from a vertex to itself; kernels need others"));
   }
   if (settings.text("relabel") == "yes") {
     if (one_way) throw UsageFault("--relabel yes: the graph must be undirected");

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "graph/answer.hpp"
 #include "graph/compressed_rows.hpp"
 #include "graph/loops.hpp"
 #include "graph/make.hpp"
@@ -208,6 +211,10 @@ Result run_pagerank(Team& team, const Settings& settings, Conditions& conditions
                      : pagerank(team, conditions.memory, graph, made);
       },
       [&](int) { change = verify_pagerank(graph, {scores->data(), scores->size()}); });
+  save_answer(settings, graph.vertices, [&](Vertex v, std::string& line) {
+    char text[32];
+    line.append(text, std::to_chars(text, std::end(text), (*scores)[v]).ptr);
+  });
   const double of_sweep = static_cast<double>(graph.incoming().bytes()) + graph.vertices * 12.0;
   return {.work = static_cast<double>(graph.edges) * sweeps.count,
           .traffic_bytes = of_sweep * sweeps.count,
@@ -225,7 +232,7 @@ const Workload& pagerank_workload() {
       "pr",
       "PageRank by pulls, until a sweep changes the scores by less than 0.0001",
       "edges",
-      with_variant(graph_parameters(kPagerankNeeds)),
+      with_save(with_variant(graph_parameters(kPagerankNeeds))),
       [](const Settings& settings, int) { return graph_bytes(settings, kPagerankNeeds); },
       [](Team& team, const Settings& settings, Conditions& conditions) {
         return on_rows(team, settings, conditions, kPagerankNeeds, [&](const auto& graph) {

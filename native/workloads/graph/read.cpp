@@ -106,8 +106,9 @@ struct Entry {
 
 Vertex vertex_from(std::uint64_t number, const Format& format) {
   if (number - format.base < format.vertices) return static_cast<Vertex>(number - format.base);
-  throw LineFault{"vertex " + std::to_string(number) + " is not from " +
-                  std::to_string(format.base) + " to " +
+  const bool saturated = number == std::numeric_limits<std::uint64_t>::max();
+  throw LineFault{"vertex " + std::to_string(number) + (saturated ? " or more" : "") +
+                  " is not from " + std::to_string(format.base) + " to " +
                   std::to_string(format.vertices - 1 + format.base)};
 }
 
@@ -139,10 +140,7 @@ bool has_edge(std::string_view line) {
 
 // The line at `at`, and past its end.
 std::string_view next_line(std::string_view text, std::size_t& at) {
-  const void* const found = std::memchr(text.data() + at, '\n', text.size() - at);
-  const std::size_t end =
-      found == nullptr ? text.size()
-                       : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+  const std::size_t end = std::min(text.find('\n', at), text.size());
   const std::string_view line = text.substr(at, end - at);
   at = std::min(end + 1, text.size());
   return line;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "graph/answer.hpp"
 #include "graph/delta_stepping.hpp"
 #include "graph/make.hpp"
 #include "graph/messages.hpp"
@@ -131,6 +132,8 @@ Result run_sssp(Team& team, const Settings& settings, Conditions& conditions) {
       },
       [&](int) {
         verify_sssp(team, graph, source, *found);
+        reached = 0;
+        farthest = 0;
         for (Vertex v = 0; v < graph.vertices; ++v) {
           const std::uint64_t distance = distance_of(*found, v);
           if (distance == kFar<std::uint64_t>) continue;
@@ -139,17 +142,22 @@ Result run_sssp(Team& team, const Settings& settings, Conditions& conditions) {
           ++reached;
         }
       });
+  save_answer(settings, graph.vertices, [&](Vertex v, std::string& line) {
+    const std::uint64_t distance = distance_of(*found, v);
+    line += distance == kFar<std::uint64_t> ? "-" : std::to_string(distance);
+  });
   const double runs = conditions.runs;
   return {.work = edges / (graph.in ? runs : 2 * runs),
           .figures = {{"vertices", static_cast<double>(graph.vertices)},
                       {"edges", static_cast<double>(graph.edges)},
-                      {"reached_vertices", reached / runs},
+                      {"source", static_cast<double>(source)},
+                      {"reached_vertices", reached},
                       {"farthest", static_cast<double>(farthest)},
                       {"delta", static_cast<double>(delta)}}};
 }
 
 std::vector<Parameter> sssp_parameters() {
-  std::vector<Parameter> all = with_variant(graph_parameters(kSsspNeeds));
+  std::vector<Parameter> all = with_save(with_variant(graph_parameters(kSsspNeeds)));
   all.push_back({"delta", "0", "width of a bucket; 0: 1/64 of the mean weight", 0, 1ULL << 31});
   return all;
 }

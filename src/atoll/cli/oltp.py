@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from atoll.cli.blocks import BlockOptions, Blocks, block_options, kept, new_file
-from atoll.cli.terminal import progress, show
+from atoll.cli.terminal import progress, show, width
 from atoll.errors import UsageError
 from atoll.host.local import LocalHost
 from atoll.schema.machine import Machine
@@ -148,7 +148,7 @@ def show_oltp(found: OltpRuns) -> None:
     from atoll.report.terminal.oltp import oltp_table, oltp_text
 
     show(oltp_table(found))
-    print(oltp_text(found))
+    print(oltp_text(found, width()))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

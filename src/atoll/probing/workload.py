@@ -132,13 +132,17 @@ def _output(
     words = " ".join(done.stderr.split())
     for name in (program, LAUNCHER):
         words = words.removeprefix(f"{name}: ")
+    # The flags and the help that the user knows.
+    words = words.replace(f"see {program} --help", f"see 'atoll workload run {flags[0]} --help'")
+    words = words.replace("--physcpubind", "--cpus")
     if done.returncode in (_USAGE, _LAUNCHER_FAILED):
         raise UsageError(words)
     if done.returncode == _WRONG:
         raise CheckFailed(words)
     if done.returncode < 0:
         name = signal.Signals(-done.returncode).name
-        raise EngineFailed(f"{program} was ended by {name}; 'dmesg' shows if memory ran out")
+        memory = "; 'dmesg' shows if memory ran out" if name == "SIGKILL" else ""
+        raise EngineFailed(f"{program} was ended by {name}{memory}")
     if done.returncode != 0:
         raise EngineFailed(words or f"{program} failed with exit status {done.returncode}")
     return done.stdout

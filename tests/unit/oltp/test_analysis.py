@@ -34,14 +34,15 @@ def test_a_block_without_commits_is_no_pair() -> None:
 
 
 def test_without_any_commit_the_reason_is_that() -> None:
-    said = oltp_text(oltp_runs(CHIPLETS, 8, {"tpcc": ([100.0] * 5, [0.0] * 5)}))
-    assert "not shown, because no block has commits of both" in said
+    said = oltp_text(oltp_runs(CHIPLETS, 8, {"tpcc": ([100.0] * 5, [0.0] * 5)}), 80)
+    assert "not shown, because no block has commits of both" in " ".join(said.split())
+    assert max(map(len, said.splitlines())) <= 80
 
 
 def test_one_seat_shows_nothing_and_says_why() -> None:
     found = oltp_runs(plain(2), 2, {"tpcc": ([100.0] * 5, [100.0] * 5)})
     assert [one.ratio for one in compared(found)] == [None]
-    said = oltp_text(found)
+    said = " ".join(oltp_text(found, 80).split())
     assert "not shown, because both are the same cores here" in said
     assert "spread/cores=2 is packed/cores=2 here" in said
 

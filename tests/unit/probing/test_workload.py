@@ -147,6 +147,17 @@ def test_a_kernel_is_started_in_the_same_way() -> None:
         run_kernel(ends(1, stderr="atoll-kernels: bfs: no such parent\n"), ["bfs"], ())
 
 
+def test_flags_and_help_are_named_as_the_user_knows_them() -> None:
+    said = "--scale 99: too much (see atoll-kernels --help)"
+    with pytest.raises(UsageError) as fault:
+        run_kernel(ends(2, stderr=f"atoll-kernels: {said}\n"), ["bfs"], ())
+    assert str(fault.value) == "--scale 99: too much (see 'atoll workload run bfs --help')"
+    said = "--physcpubind 99: out of range"
+    with pytest.raises(UsageError) as fault:
+        run_kernel(ends(125, stderr=f"atoll-exec: {said}\n"), ["bfs"], ("-C", "99"))
+    assert str(fault.value) == "--cpus 99: out of range"
+
+
 def test_what_the_kernels_are_is_asked_of_the_program() -> None:
     flag = {"name": "scale", "default": "20", "help": "of the graph", "least": 1, "most": 40}
     one = {"name": "bfs", "what": "a search", "unit": "edges", "parameters": [flag]}

@@ -136,8 +136,8 @@ class ServerPerSlot(ABC):
         require_client(*self.python_client, engine=name)
         if host.user_id() == 0:
             raise NotPermitted(
-                f"{self.title} refuses to run as root; run atoll as an ordinary user: "
-                f"sudo -u NAME atoll up {name}"
+                f"{self.title} refuses to run as root; run the command as an ordinary user, with "
+                "'sudo -u NAME' before it"
             )
         return Installation(version, home, cache=str(cache_dir(name)))
 

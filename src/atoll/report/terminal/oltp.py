@@ -9,6 +9,7 @@ from rich.table import Table
 
 from atoll.oltp.analysis import Compared, cautions, commits, compared, runs_of
 from atoll.report.terminal.grid import grid
+from atoll.report.terminal.operator_sources import wrapped
 from atoll.schema.oltp import OltpRuns, OltpSeat
 from atoll.schema.text import plural
 from atoll.stats.equivalence import MARGIN, Equivalence
@@ -45,7 +46,7 @@ def _rows(found: OltpRuns, workload: str, seat: OltpSeat) -> Iterator[tuple[str,
         )
 
 
-def oltp_text(found: OltpRuns) -> str:
+def oltp_text(found: OltpRuns, width: int) -> str:
     """The verdicts, the conditions, durability and cautions, after the table."""
     lines = [
         f"medians of {plural(len({run.block for run in found.runs}), 'block')} of "
@@ -61,7 +62,7 @@ def oltp_text(found: OltpRuns) -> str:
         )
     lines.append("durability: " + ", ".join(f"{k} {v}" for k, v in found.durability.items()))
     lines += [f"caution: {one}" for one in cautions(found)]
-    return "\n".join(lines)
+    return "\n".join(wrapped(line, width) for line in lines)
 
 
 def _verdict(one: Compared) -> str:
