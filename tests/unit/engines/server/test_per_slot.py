@@ -333,7 +333,7 @@ def test_a_missing_server_is_an_error_that_says_what_to_install(kind: Kind) -> N
 @each_kind
 @pytest.mark.usefixtures("_nothing_on_path")
 def test_root_cannot_run_it(kind: Kind) -> None:
-    with fails(NotPermitted, title=kind.engine.title, name=kind.engine.traits.name):
+    with fails(NotPermitted, title=kind.engine.title):
         kind.engine.locate(host_with(kind, {kind.home: kind.version}, user_id=0))
     assert kind.engine.locate(host_with(kind, {kind.home: kind.version})).home == kind.home
 
