@@ -43,6 +43,7 @@ INTERVAL_S = 2.0
 FINDINGS_SHOWN = 50
 _STRANGERS_S = 30.0
 _SHARE = 0.0015  # of one core, for what every look does
+_MOST_CREDIT_S = 20.0  # a dear look, like one that reads new records, does not delay the next ones
 
 
 @dataclass(slots=True)
@@ -102,6 +103,7 @@ class Watcher:
         self._first_s: float | None = None
         self._at_s = 0.0
         self._cost_s = 0.0  # of all looks but the first
+        self._credit_s = _SHARE * _MOST_CREDIT_S  # CPU time; negative if looks cost too much
         self.pause_s = interval_s  # until the next look
 
     def look(self) -> LiveView:
@@ -122,7 +124,9 @@ class Watcher:
         else:
             took_s = self._cpu_clock() - began_s
             self._cost_s += took_s
-            self.pause_s = max(self._interval_s, (took_s - closer_s) / _SHARE)
+            earned_s = self._credit_s + _SHARE * (elapsed_s or 0.0)
+            self._credit_s = min(earned_s, _SHARE * _MOST_CREDIT_S) - (took_s - closer_s)
+            self.pause_s = max(self._interval_s, -self._credit_s / _SHARE)
             cost = round(self._cost_s / (now_s - self._first_s), 5)
         self._at_s = now_s
         return LiveView(
@@ -183,6 +187,13 @@ class Watcher:
             except ProcessLookupError:
                 continue
             self._watched[record.id] = watched
+
+    def _is_abandoned(self, record: Deployment) -> bool:
+        """Whether it claims to be up, but was killed. One that starts has no supervisor yet, but
+        its name is locked; one that has just ended regularly has no record any more."""
+        name = record.name
+        stale = record.state is not State.FAILED and is_stale(record, self._host)
+        return stale and not records.is_held(name) and records.path_of(name).exists()
 
     def _responsible(self, record: Deployment) -> int | None:
         """The process whose mask those without one have; None if the deployment is not up."""
@@ -279,10 +290,10 @@ class Watcher:
         watched, plan = self._watched.get(record.id), record.plan
         rendered = record.id in self._rendered
         state, error = record.state, record.error
-        if watched is None and state is not State.FAILED:
-            state, error = State.FAILED, "its supervisor is gone; 'atoll ps' ends what is left"
-        elif rendered and watched is not None and not watched.processes:
+        if rendered and not (watched and watched.processes):
             state, error = State.STOPPED, "none of its processes runs, or this user cannot see them"
+        elif watched is None and self._is_abandoned(record):
+            state, error = State.FAILED, "its supervisor is gone; 'atoll ps' ends what is left"
         drift: list[Finding] = []
         unknown: dict[str, None] = {}
         slots = []

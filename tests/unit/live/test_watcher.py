@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -213,6 +214,64 @@ def test_a_supervisor_that_was_killed_is_a_failure_and_nothing_is_touched(host: 
     record = records.read("sea")
     assert record is not None and record.state is State.READY
     assert not any(process.signals for process in host.processes.values())
+
+
+def test_one_that_starts_is_not_a_failure_while_its_name_is_locked(host: LiveHost) -> None:
+    """`up` writes the record first, then the keeper and the supervisor each add themselves."""
+    ready = records.read("sea")
+    assert ready is not None
+    begun = ready.model_copy(update={"state": State.STARTING, "supervisor": None})
+    records.write(begun)
+    looks, lock = Looks(host), records.try_lock("sea")
+    assert lock is not None
+    try:
+        one = looks.one()
+        assert (one.state, one.error, one.slots) == (State.STARTING, "", ())
+        records.write(begun.model_copy(update={"keeper": ready.supervisor}))
+        assert looks.one().state is State.STARTING
+        records.write(begun)
+    finally:
+        os.close(lock)
+    assert looks.one().state is State.FAILED, "'up' was killed before it had a keeper"
+
+
+def test_one_that_ends_during_a_look_is_not_a_failure(
+    host: LiveHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = Looks(host)
+    looks.view()
+    host.end_process(SUPERVISOR)
+    whole = host.list_dir
+
+    def ends(path: str) -> list[str]:  # after the records were read
+        records.forget("sea")
+        return whole(path)
+
+    monkeypatch.setattr(host, "list_dir", ends)
+    assert looks.one().state is not State.FAILED
+    assert looks.view().deployments == ()
+
+
+def test_one_dear_look_does_not_delay_the_next(
+    host: LiveHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used_s, dear_s, whole = 0.0, 0.025, host.list_dir
+
+    def costs(path: str) -> list[str]:
+        nonlocal used_s
+        used_s += dear_s
+        return whole(path)
+
+    monkeypatch.setattr(host, "list_dir", costs)
+    watcher = Watcher(host, cpu_clock=lambda: used_s)
+    for _ in range(2):  # the first is complete, whatever it takes
+        host.sleep(2)
+        watcher.look()
+    assert watcher.pause_s == 2
+    for _ in range(9):
+        host.sleep(watcher.pause_s)
+        watcher.look()
+    assert watcher.pause_s == pytest.approx(dear_s / 0.0015), "all are dear"
 
 
 def test_a_rendered_deployment_is_known_by_its_marks() -> None:
