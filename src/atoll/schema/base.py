@@ -8,6 +8,7 @@ validation fault into one line that names the file, the field and the remedy.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -61,9 +62,16 @@ def validated(kind: type[R], raw: Any, *, where: str, error: type[AtollError] = 
             f"(it reads version {want_version}); create the file again with this atoll"
         )
     try:
-        return TypeAdapter(kind).validate_python(raw, strict=False)
+        adapter = _adapter(kind)  # type: ignore[arg-type]  # mypy does not see that it has a hash
+        checked: R = adapter.validate_python(raw, strict=False)
+        return checked
     except ValidationError as fault:
         raise error(f"{where}: {what_is_wrong(fault)}") from None
+
+
+@cache  # building one takes up to 20 ms, and a watcher parses many files of a kind
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def what_is_wrong(fault: ValidationError) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from pydantic import TypeAdapter
 
 from atoll.errors import UsageError
-from atoll.schema.base import parse
+from atoll.schema import base
+from atoll.schema.base import Record, parse
 from atoll.schema.inventory import Inventory
 from atoll.schema.yaml_text import parse_yaml
 
@@ -36,3 +40,22 @@ def test_json_with_a_key_twice() -> None:
     text = '{"hosts": [{"name": "a", "port": 22, "name": "b"}]}'
     with pytest.raises(UsageError, match=r"^file: not JSON \('name' occurs twice\)"):
         parse(Inventory, text, where="file")
+
+
+def test_a_kind_is_built_once_however_many_files_of_it_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[type] = []
+
+    def build(kind: type) -> TypeAdapter[Any]:
+        built.append(kind)
+        return TypeAdapter(kind)
+
+    class Fresh(Record):
+        format: str = "fresh"
+        version: int = 1
+
+    monkeypatch.setattr(base, "TypeAdapter", build)
+    for _ in range(3):
+        assert parse(Fresh, '{"format": "fresh", "version": 1}', where="file") == Fresh()
+    assert built == [Fresh]
