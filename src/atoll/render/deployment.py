@@ -22,6 +22,7 @@ from atoll.engines.userconfig.tree import UserTree
 from atoll.errors import UsageError
 from atoll.inspect.processes import MARK, PROCESS_MARK
 from atoll.schema.deployment import ProcessSpec, Role
+from atoll.schema.machine import Machine
 from atoll.schema.plan import EngineTraits, HugePages, MemoryPolicy, Plan, Policy
 from atoll.schema.rendered import FILE, Rendered
 from atoll.supervise.place import place_flags
@@ -58,6 +59,7 @@ class UnattendedDeployment:
     data_of: Mapping[str, str]  # the directory that the command creates
     facts: EngineFacts
     coordinator_bytes: int  # the memory of all that is in no slot
+    node_bytes: Mapping[int, int]  # the machine's memory, by node; empty: unknown
 
     @property
     def mark(self) -> str:
@@ -94,9 +96,15 @@ class UnattendedDeployment:
 
 
 def lay_out(
-    plan: Plan, engine: Engine, installation: Installation, target: Target, *, preload: str = ""
+    plan: Plan,
+    engine: Engine,
+    installation: Installation,
+    target: Target,
+    *,
+    preload: str = "",
+    machine: Machine | None = None,
 ) -> UnattendedDeployment:
-    """`preload`: the library of the plan's malloc.
+    """`preload`: the library of the plan's malloc. `machine`: the plan's, if it is at hand.
 
     Raises UsageError for an engine without a server of its own, a path that is too long, too few
     ports, a setting that only a program can make for itself, and thread placement that only a
@@ -151,6 +159,7 @@ def lay_out(
                 "bytes); give a shorter folder with --at"
             )
     layout = replace(layout, files={**layout.files, **secret})
+    node_bytes = {node.os_index: node.memory_bytes for node in machine.nodes} if machine else {}
     return UnattendedDeployment(
         plan,
         target,
@@ -160,6 +169,7 @@ def lay_out(
         data_of,
         facts_of(engine),
         _coordinator_bytes(plan, engine.traits),
+        node_bytes if any(node_bytes.values()) else {},
     )
 
 

@@ -111,12 +111,13 @@ def make_job(
         return _render_only(rendered, source, options, ground)
     # Before the plan: a user's configuration changes what the engine needs beside its heap.
     engine, tree = with_user_tree(registry.get(name), options.base, host, starts=False)
-    plan = _plan(source, engine.traits, options, "auto", ground)
+    plan, machine = _plan(source, engine.traits, options, "auto", ground)
     target = _target(plan, facts_of(engine).account, options)
     installation, remarks = _installation(engine, options, host)
     if options.engine_is_here and options.home is None:
         remarks += _cache_remarks(installation, target.user)
-    deployment = lay_out(plan, engine, installation, target, preload=_preload(plan, options, host))
+    preload = _preload(plan, options, host)
+    deployment = lay_out(plan, engine, installation, target, preload=preload, machine=machine)
     return RenderJob(
         plan=plan,
         remarks=remarks,
@@ -143,7 +144,7 @@ def _render_only(
             f"{name} is written as scripts that look for it themselves; "
             "leave out --to, --home and --java"
         )
-    plan = _plan(source, engine.traits, options, engine.policy, ground)
+    plan, _ = _plan(source, engine.traits, options, engine.policy, ground)
     if plan.malloc is not Malloc.SYSTEM or plan.thp is not HugePages.SYSTEM:
         raise UsageError(f"{name} starts its servers itself; leave out --malloc and --thp")
     target = _target(plan, facts_of(engine).account, options)
@@ -179,12 +180,16 @@ def _plan(
     options: RenderOptions,
     policy: str,
     ground: Callable[[], Ground],
-) -> Plan:
+) -> tuple[Plan, Machine | None]:
+    """Also the machine, if it says how much memory it has: a plan file does not, and an object of
+    Kubernetes counts what pods may have, without what the kubelet keeps."""
     if isinstance(source, Plan):
         check_room(source, traits)
-        return source
+        return source, None
     machine, listen = ground()
-    return make_plan(machine, traits, options.policy or policy, listen=listen, **options.choices)
+    chosen = options.policy or policy
+    plan = make_plan(machine, traits, chosen, listen=listen, **options.choices)
+    return plan, None if machine.origin.kind == "node-resource-topology" else machine
 
 
 def _preload(plan: Plan, options: RenderOptions, host: Host) -> str:

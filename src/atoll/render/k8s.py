@@ -4,8 +4,7 @@ A pod cannot name CPUs. A pod of a slot has Guaranteed QoS and whole CPUs, for w
 static policies choose CPUs of their own, and memory of the same node. Where a slot is smaller than
 a node, the balloons policy of NRI takes the kubelet's part.
 
-Source: kubernetes.io, 'Control CPU Management Policies on the Node' and 'Memory Manager';
-containers/nri-plugins, docs/resource-policy/policy/balloons.md.
+Source: containers/nri-plugins, docs/resource-policy/policy/balloons.md.
 """
 
 from __future__ import annotations
@@ -24,29 +23,38 @@ from atoll.render.deployment import (
     folder_of,
     listens,
 )
+from atoll.render.kubelet import (
+    check_memory,
+    free_cpus,
+    has_own_cpus,
+    kubelet_settings,
+    pod_cpus,
+    settings_explained,
+    smaller_than_node,
+)
 from atoll.render.native import preparations, readme
 from atoll.render.yaml import Value, yaml_text
 from atoll.schema.deployment import ProcessSpec
-from atoll.schema.plan import CoordinatorKind, MemoryPolicy, Policy
+from atoll.schema.plan import CoordinatorKind, MemoryPolicy
 
 _NAME = re.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL = "atoll/machine"
 _BALLOON = "balloon.balloons.resource-policy.nri.io"
-# The kubelet's memory, and its default of evictionHard; it wants both in reservedMemory.
-_OWN_MIB, _EVICTION_MIB = 1024, 100
 _CREATE = "create"
 
 
 def render_k8s(deployment: UnattendedDeployment) -> Rendering:
-    """Raises UsageError for what pods cannot do: a name, memory policies, shared CPUs."""
+    """Raises UsageError for what pods cannot do (a name, memory policies, shared CPUs), and for a
+    plan that leaves too little to the kubelet."""
     _check(deployment)
+    check_memory(deployment)
     pods = [_pod(deployment, spec) for spec in deployment.processes]
     files = {"pods": pods}
-    if _has_own_cpus(deployment):
-        files["kubelet"] = [_kubelet(deployment)]
+    if has_own_cpus(deployment):
+        files["kubelet"] = [kubelet_settings(deployment)]
     if creators := [_creator(deployment, spec) for spec in _to_create(deployment)]:
         files[_CREATE] = creators
-    if _smaller_than_node(deployment):
+    if smaller_than_node(deployment):
         files["balloons"] = [_balloons(deployment)]
     texts = {f"k8s/{name}.yaml": "---\n".join(map(yaml_text, all_)) for name, all_ in files.items()}
     rendering = folder_of(deployment, {}, readme(deployment, _how(deployment)))
@@ -77,26 +85,10 @@ def _check(deployment: UnattendedDeployment) -> None:
             "--coordinator in-worker: two pods cannot share CPUs of their own; plan with "
             "--coordinator shared"
         )
-    if _free_cpus(deployment) < 1:
+    if free_cpus(deployment) < 1:
         raise UsageError(
             "the plan leaves no CPU to Kubernetes, which needs one; plan with --reserve-cores 1"
         )
-
-
-def _cpus(deployment: UnattendedDeployment, spec: ProcessSpec) -> int | None:
-    """The CPUs of the pod: all threads of its cores, of which the engine may use one each. None:
-    it shares the CPUs that are in no pod."""
-    cpus = deployment.place(spec).cpus
-    if cpus is None:
-        return None
-    machine = deployment.plan.machine
-    threads = machine.pus // machine.cores if machine.cores else 1  # 0: the input showed none
-    return len(cpus) * (1 if deployment.plan.smt else threads)
-
-
-def _free_cpus(deployment: UnattendedDeployment) -> int:
-    taken = sum(_cpus(deployment, spec) or 0 for spec in deployment.processes)
-    return deployment.plan.machine.pus - taken
 
 
 def _pod(deployment: UnattendedDeployment, spec: ProcessSpec) -> dict[str, Value]:
@@ -136,7 +128,7 @@ def _to_create(deployment: UnattendedDeployment) -> list[ProcessSpec]:
 
 
 def _container(deployment: UnattendedDeployment, spec: ProcessSpec) -> dict[str, Value]:
-    place, cpus = deployment.place(spec), _cpus(deployment, spec)
+    place, cpus = deployment.place(spec), pod_cpus(deployment, spec)
     limits: dict[str, Value] = {}
     if cpus is not None:
         limits["cpu"] = str(cpus)
@@ -179,7 +171,7 @@ def _around(
 ) -> dict[str, Value]:
     target, plan = deployment.target, deployment.plan
     meta: dict[str, Value] = {"name": f"{target.name}-{name}"}
-    if _smaller_than_node(deployment) and _cpus(deployment, spec) is not None:
+    if smaller_than_node(deployment) and pod_cpus(deployment, spec) is not None:
         meta["annotations"] = {_BALLOON: f"{target.name}-{spec.name}"}
     paths: list[Value] = [
         {"name": f"folder-{index}", "hostPath": {"path": path, "type": "Directory"}}
@@ -204,46 +196,10 @@ def _around(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body}
 
 
-def _kubelet(deployment: UnattendedDeployment) -> dict[str, Value]:
-    """The settings to put into the kubelet's own configuration."""
-    slots = deployment.plan.slots
-    one_node = all(len(slot.nodes) == 1 for slot in slots)
-    settings: dict[str, Value] = {
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
-        "kubeReserved": {"cpu": str(_free_cpus(deployment)), "memory": f"{_OWN_MIB}Mi"},
-    }
-    if _smaller_than_node(deployment):
-        return {**settings, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}
-    nodes = sorted({node for slot in slots for node in slot.nodes}) or [0]
-    whole, rest = divmod(_OWN_MIB + _EVICTION_MIB, len(nodes))  # as the plan takes --reserve
-    return {
-        **settings,
-        "cpuManagerPolicy": "static",
-        "cpuManagerPolicyOptions": {"full-pcpus-only": "true"},
-        "memoryManagerPolicy": "Static",
-        "reservedMemory": [
-            {"numaNode": node, "limits": {"memory": f"{whole + (place < rest)}Mi"}}
-            for place, node in enumerate(nodes)
-        ],
-        "topologyManagerPolicy": "single-numa-node" if one_node else "best-effort",
-        "topologyManagerScope": "pod",
-    }
-
-
-def _has_own_cpus(deployment: UnattendedDeployment) -> bool:
-    """Under WIM no pod is Guaranteed, so the kubelet gives none CPUs of its own."""
-    return deployment.plan.policy is not Policy.WIM
-
-
-def _smaller_than_node(deployment: UnattendedDeployment) -> bool:
-    return deployment.plan.policy in (Policy.WICP, Policy.WICP_MIXED, Policy.WIC)
-
-
 def _balloons(deployment: UnattendedDeployment) -> dict[str, Value]:
     types: list[Value] = []
     for spec in deployment.processes:
-        if (cpus := _cpus(deployment, spec)) is None:
+        if (cpus := pod_cpus(deployment, spec)) is None:
             continue
         types.append(
             {
@@ -263,7 +219,7 @@ def _balloons(deployment: UnattendedDeployment) -> dict[str, Value]:
         "kind": "BalloonsPolicy",
         "metadata": {"name": "node.NODE", "namespace": "kube-system"},
         "spec": {
-            "reservedResources": {"cpu": f"{_free_cpus(deployment)}000m"},
+            "reservedResources": {"cpu": f"{free_cpus(deployment)}000m"},
             # Else a pod without a balloon would get one of a slot's CPUs.
             "reservedPoolNamespaces": ["*"],
             "pinCPU": True,
@@ -295,13 +251,13 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
         "",
         "## The node",
         "",
-        *(_settings(deployment) if _has_own_cpus(deployment) else []),
+        *(settings_explained(deployment) if has_own_cpus(deployment) else []),
         "Run kubectl in a copy of this folder that the engine's account cannot change. NODE is the "
         "plan's machine:",
         "",
         "```sh",
         f"kubectl label node NODE {_LABEL}={deployment.plan.machine_id}",
-        *(["kubectl apply -f k8s/balloons.yaml"] if _smaller_than_node(deployment) else []),
+        *(["kubectl apply -f k8s/balloons.yaml"] if smaller_than_node(deployment) else []),
         "```",
         "",
     ]
@@ -322,39 +278,6 @@ def _how(deployment: UnattendedDeployment) -> list[str]:
     ]
 
 
-def _settings(deployment: UnattendedDeployment) -> list[str]:
-    """What to know of the kubelet's settings, and of the balloons policy."""
-    lines = [
-        "Put the settings of `k8s/kubelet.yaml` into the kubelet's configuration, remove "
-        "`cpu_manager_state` and `memory_manager_state` in its folder, and restart it.",
-        "",
-        f"- `kubeReserved` gives it the CPUs that the plan leaves, and {_OWN_MIB} MiB of memory.",
-        "- The pods take all other CPUs. If another pod requests CPU on this node, such as a "
-        "daemon set's, one of them stays Pending.",
-    ]
-    if _smaller_than_node(deployment):
-        return [
-            *lines,
-            "- A pod stays Pending if the plan leaves less memory (`--reserve`).",
-            "- `k8s/balloons.yaml` needs the balloons plugin of NRI on the node "
-            "(containers/nri-plugins). Write the node's name for NODE in it. A policy named "
-            "`default` would apply to every node that has the plugin.",
-            "- Pods without a balloon of their own share the CPUs that the plan leaves.",
-            "",
-        ]
-    return [
-        *lines,
-        "- The kubelet takes the first cores, as `--reserve-cores` does. If the table above leaves "
-        "others, name all their threads in `reservedSystemCPUs`, or it may reject a pod.",
-        f"- `reservedMemory` is this memory and {_EVICTION_MIB} MiB, from all nodes alike. If the "
-        "plan leaves less (`--reserve`), the kubelet rejects a pod.",
-        "- `reservedMemory` must equal the memory of `kubeReserved`, `systemReserved` and "
-        "`evictionHard` together, or the kubelet does not start. It is written for a kubelet "
-        f"without `systemReserved`, and with the default of `evictionHard`, {_EVICTION_MIB} MiB.",
-        "",
-    ]
-
-
 def _differences(deployment: UnattendedDeployment) -> list[str]:
     places = [deployment.place(spec) for spec in deployment.processes]
     lines = []
@@ -363,14 +286,14 @@ def _differences(deployment: UnattendedDeployment) -> list[str]:
             "- **Which CPUs.** A pod names a number of CPUs, and not which. The table above says "
             "what the plan wants; what runs may differ, and `atoll verify` reports it as drift."
         )
-    if _smaller_than_node(deployment):
+    if smaller_than_node(deployment):
         lines.append(
             "- **Chiplets.** The kubelet's topology manager knows nodes only. So the balloons "
             "policy of NRI (`k8s/balloons.yaml`) chooses CPUs: each slot has a balloon of its "
             "size, near its node and its L3 (`index3` in sysfs). Both are preferences, so a "
             "balloon can have CPUs of two chiplets."
         )
-    if _has_own_cpus(deployment):
+    if has_own_cpus(deployment):
         lines.append(
             "- **Which memory.** Memory is bound to the nodes of the CPUs that the pod gets, "
             "whatever the plan's memory policy. No pod names a node."

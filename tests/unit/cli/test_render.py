@@ -26,6 +26,7 @@ SMALL = ("--synthetic", "NUMANode:1(memory=28GB) Core:4 PU:1")
 TOO_HIGH = {"option": "--port-base 64000"}
 WIN = ("--policy", "win")
 IMAGE = ("--image", "db:1", "--user", "1001")
+KUBELET = ("--reserve-cores", "1", "--reserve", "1124MiB")
 COMPOSE = ("--to", "compose", *IMAGE)
 # Where a rendering is for another machine, nothing of this one is in it.
 ELSEWHERE = ("--machine", MACHINE, "--at", "/srv/there")
@@ -35,7 +36,7 @@ RENDERINGS = {
     "postgresql-compose": ("postgresql", *WIN, *COMPOSE),
     "spark-slurm": ("spark", *WIN, "--to", "slurm"),
     "postgresql-ansible": ("postgresql", *WIN, "--to", "ansible"),
-    "postgresql-k8s": ("postgresql", *WIN, "--to", "k8s", *IMAGE, "--reserve-cores", "1"),
+    "postgresql-k8s": ("postgresql", *WIN, "--to", "k8s", *IMAGE, *KUBELET),
     "singlestore": ("singlestore",),
     "greenplum": ("greenplum", *WIN),
 }
@@ -273,3 +274,17 @@ def test_a_syntax_error_of_the_user_is_told_by_its_line(tmp_path: Path, capsys: 
     (tmp_path / "config.properties").write_text("coordinator=true\n]][[garbage\n")
     assert run(["render", "trino", "--base", str(tmp_path), "--diff"]) == 2
     check_complaint(capsys.readouterr().err, where=f"{tmp_path}/config.properties:2")
+
+
+def test_pods_for_what_kubernetes_offers_to_pods_need_no_reserve(tmp_path: Path) -> None:
+    resources = [
+        {"name": "cpu", "capacity": "16", "allocatable": "15"},
+        {"name": "memory", "capacity": "64Gi", "allocatable": "60Gi"},
+    ]
+    zone = {"name": "node-0", "type": "Node", "resources": resources}
+    version = "topology.node.k8s.io/v1alpha2"
+    found = {"apiVersion": version, "kind": "NodeResourceTopology", "zones": [zone]}
+    machine, out = tmp_path / "node.json", tmp_path / "out"
+    machine.write_text(json.dumps(found))
+    options = ["--to", "k8s", *IMAGE, "--machine", str(machine), "--policy", "win", "-o", str(out)]
+    assert run(["render", "spark", *options]) == 0

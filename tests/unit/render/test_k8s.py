@@ -14,23 +14,28 @@ from hypothesis import strategies as st
 
 from atoll.engines import registry
 from atoll.errors import UsageError
+from atoll.host.topology import read_machine
 from atoll.plan import make_plan
 from atoll.plan.coordinator import CoordinatorChoice
 from atoll.render.deployment import UnattendedDeployment, lay_out
 from atoll.render.k8s import render_k8s
+from atoll.schema.machine import Machine
 from atoll.schema.plan import CoordinatorKind, MemoryPolicy
 from tests.parts.faults import fails
-from tests.parts.machines import milan
+from tests.parts.machines import NodeShape, build, milan
+from tests.parts.paths import GOLDEN
 from tests.parts.render import ENGINES, TARGET, THERE
 
+MEMORYLESS = read_machine(str(GOLDEN / "machines" / "memoryless-node.xml"))
 CONTAINERS = replace(TARGET, image="db:1", user="1001")
 
 
 def made(engine: str = "trino", policy: str = "win", **options: Any) -> UnattendedDeployment:
     adapter = registry.get(engine)
-    machine = milan(2, 2, 4, smt=options.pop("threads", 1))
-    plan = make_plan(machine, adapter.traits, policy, **{"reserve_cores": 1, **options})
-    return lay_out(plan, adapter, THERE, CONTAINERS)
+    machine = options.pop("machine", None) or milan(2, 2, 4, smt=options.pop("threads", 1))
+    kept = {"reserve_cores": 1, "reserve_bytes": 2 << 30}
+    plan = make_plan(machine, adapter.traits, policy, **{**kept, **options})
+    return lay_out(plan, adapter, THERE, CONTAINERS, machine=machine)
 
 
 def documents(deployment: UnattendedDeployment, name: str) -> list[dict[str, Any]]:
@@ -70,11 +75,44 @@ def test_the_kubelet_keeps_what_the_plan_leaves() -> None:
 
 
 def test_three_nodes_reserve_1124_mib_too() -> None:
-    adapter = registry.get("trino")
-    plan = make_plan(milan(3, 1, 2), adapter.traits, "win", reserve_cores=1)
-    (kubelet,) = documents(lay_out(plan, adapter, THERE, CONTAINERS), "kubelet")
+    (kubelet,) = documents(made(machine=milan(3, 1, 2)), "kubelet")
     taken = [each["limits"]["memory"] for each in kubelet["reservedMemory"]]
     assert taken == ["375Mi", "375Mi", "374Mi"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "least_mib"),
+    [
+        (milan(2, 2, 4), 1124),
+        (milan(3, 1, 2), 1125),
+        (build([[NodeShape((), 4, 16)], [NodeShape((), 4, 48)]]), 2248),
+        (MEMORYLESS, 1124),
+    ],
+    ids=["two", "three", "unequal", "one-without"],
+)
+def test_a_plan_that_leaves_the_kubelet_too_little_memory_is_refused(
+    machine: Machine, least_mib: int
+) -> None:
+    for less in (0, (least_mib - 1) << 20):
+        with fails(UsageError, option=f"--reserve {least_mib}MiB"):
+            render_k8s(made("postgresql", machine=machine, reserve_bytes=less))
+    render_k8s(made("postgresql", machine=machine, reserve_bytes=least_mib << 20))
+
+
+def test_chiplets_of_a_node_leave_1124_mib_in_all() -> None:
+    with fails(UsageError, option="--reserve 1124MiB"):
+        render_k8s(made("postgresql", "wicp", reserve_bytes=0))
+    render_k8s(made("postgresql", "wicp", reserve_bytes=1124 << 20))
+
+
+def test_a_node_without_memory_has_no_part_in_the_reserve() -> None:
+    deployment = made("spark", machine=MEMORYLESS)
+    (kubelet,) = documents(deployment, "kubelet")
+    assert kubelet["reservedMemory"] == [{"numaNode": 0, "limits": {"memory": "1124Mi"}}]
+    assert kubelet["topologyManagerPolicy"] == "best-effort"
+    page = render_k8s(deployment).files["README.md"]
+    assert "Node 1 has CPUs and no memory" in page
+    assert "no memory" not in render_k8s(made()).files["README.md"]
 
 
 def test_without_masks_the_kubelet_keeps_its_settings() -> None:
