@@ -38,7 +38,8 @@ _PICTURE = "╭■▣╌▀░█"
 
 
 def has_colour() -> bool:
-    return sys.stdout.isatty() and not variable("NO_COLOR")
+    plain = variable("NO_COLOR") or variable("TERM") in ("", "dumb")
+    return sys.stdout.isatty() and not plain
 
 
 def can_draw() -> bool:
