@@ -93,10 +93,11 @@ class Link:
         """
         limit_s = None if request.limit_s is None else request.limit_s + 2 * SILENCE_S
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(limit_s) as whole:
                 return await self._converse(request)
         except TimeoutError:
-            raise HostLost(_silent(limit_s or SILENCE_S)) from None
+            over_s = limit_s if whole.expired() else None
+            raise HostLost(_silent(over_s or SILENCE_S)) from None
         except (asyncssh.Error, OSError) as fault:
             raise HostLost(f"the connection broke ({_reason(fault)}); {_AGAIN}") from None
 

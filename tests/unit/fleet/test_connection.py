@@ -205,7 +205,7 @@ def test_a_host_that_falls_silent(
         await asyncio.sleep(3600)
 
     with served(tmp_path, program) as reach, fails(HostLost, seconds=0.3):
-        ask(reach)
+        ask(reach, Request(argv=("ps",), limit_s=60.0))
 
 
 def test_a_host_that_only_beats_ends_with_the_commands_limit(
