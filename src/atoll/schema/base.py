@@ -63,7 +63,7 @@ def validated(kind: type[R], raw: Any, *, where: str, error: type[AtollError] = 
         )
     try:
         adapter = _adapter(kind)  # type: ignore[arg-type]  # mypy does not see that it has a hash
-        checked: R = adapter.validate_python(raw, strict=False)
+        checked: R = adapter.validate_python(raw)
         return checked
     except ValidationError as fault:
         raise error(f"{where}: {what_is_wrong(fault)}") from None

@@ -7,6 +7,7 @@ holds no secret: keys stay in their files, or in ssh's agent.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 from typing import Annotated, Literal, Self
@@ -52,11 +53,19 @@ Path = Annotated[
 ]
 
 
+def _spelt_once(address: str) -> str:
+    """DNS ignores the case of a name; an IPv6 address may leave out its zeros."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return address.lower().removesuffix(".")
+
+
 class Login(Record):
     """How to log in; what is null is taken from the top of the file, else as each line says."""
 
     user: User | None = None  # must be given in one of the two places
-    port: int | None = Field(default=None, ge=1, le=65535)  # 22
+    port: int | None = Field(default=None, ge=1, le=65535, strict=True)  # 22
     key_file: Path | None = None  # the agent's keys and those of ~/.ssh, as ssh does
     known_hosts: Path | None = None  # ~/.ssh/known_hosts
     atoll: Path | None = None  # the program on the host: `atoll`, found on the PATH there
@@ -76,11 +85,11 @@ class Inventory(Login):
     def _hosts_differ(self) -> Self:
         names, doors = set[str](), set[tuple[str, int]]()
         for host in self.hosts:
-            door = (host.address, host.port or self.port or 22)
+            door = (_spelt_once(host.address), host.port or self.port or 22)
             if host.name in names:
                 raise ValueError(f"two hosts are called {host.name!r}")
             if door in doors:
-                raise ValueError(f"two hosts have the address {door[0]} port {door[1]}")
+                raise ValueError(f"two hosts have the address {host.address} port {door[1]}")
             if host.user is None and self.user is None:
                 raise ValueError(f"host {host.name!r} has no user; give one to it or to all")
             names.add(host.name)

@@ -55,7 +55,7 @@ def test_names_that_would_be_bad_folders(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"user": "-l root"}, {"user": "a;b"}, {"port": 0}, {"port": 65536}, {"atoll": "-x"},
+        {"user": "-l root"}, {"user": "a;b"}, {"port": 0}, {"port": 65536}, {"port": True}, {"port": 2.0}, {"atoll": "-x"},
         {"atoll": "a\nb"}, {"key_file": "-i"}, {"known_hosts": ""}, {"password": "secret"},
     ],
 )  # fmt: skip
@@ -74,6 +74,17 @@ def test_hosts_that_are_not_two(tmp_path: Path) -> None:
         read_inventory(written(tmp_path))
     with fails(UsageError, where=str(tmp_path), name="'a'"):
         read_inventory(written(tmp_path, twice, user=None))
+
+
+@pytest.mark.parametrize(
+    ("address", "again"),
+    [("LocalHost", "localhost"), ("a.example.", "a.example"), ("::1", "0:0:0:0:0:0:0:1")],
+)
+def test_one_address_in_two_spellings(tmp_path: Path, address: str, again: str) -> None:
+    first, second = {"name": "a", "address": address}, {"name": "b", "address": again}
+    with fails(UsageError, where=str(tmp_path), address=again):
+        read_inventory(written(tmp_path, first, second))
+    assert len(read_inventory(written(tmp_path, first, {**second, "port": 2222}))) == 2
 
 
 def test_a_key_that_others_may_read(tmp_path: Path) -> None:
