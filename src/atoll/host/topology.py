@@ -81,6 +81,14 @@ def _discover(kind: str, where: str, content: bytes | None = None) -> Machine:
         raise AtollError(f"{where}: the native library and the schema disagree: {fault}") from None
 
 
+def _discover_in(folder: str, path: str) -> Machine:
+    """The machine in a temporary folder, made of the user's file `path`."""
+    try:
+        return _discover("sysfs", folder)
+    except TopologyError as fault:
+        raise TopologyError(str(fault).replace(folder, path)) from None
+
+
 def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
@@ -117,7 +125,7 @@ def _read_tarball(path: str) -> Machine:
 
     with tempfile.TemporaryDirectory(prefix="atoll-capture-") as folder:
         _unpack_capture(Path(path), Path(folder))
-        machine = _discover("sysfs", folder)
+        machine = _discover_in(folder, path)
     return machine.model_copy(update={"origin": machine.origin.model_copy(update={"where": path})})
 
 
@@ -134,10 +142,7 @@ def _imported(described: Description, path: str) -> Machine:
                 file.write_text(text)
         except OSError as fault:
             raise TopologyError(f"{folder}: cannot be written: {fault.strerror}") from None
-        try:
-            machine = _discover("sysfs", folder)
-        except TopologyError as fault:
-            raise TopologyError(str(fault).replace(folder, path)) from None
+        machine = _discover_in(folder, path)
     left = tuple(pu for pu in machine.allowed.pus if pu not in described.kept)
     changes = {
         "origin": machine.origin.model_copy(update={"kind": described.kind, "where": path}),

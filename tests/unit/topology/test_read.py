@@ -192,6 +192,13 @@ def test_a_tarball_with_a_negative_size(tmp_path: Path) -> None:
     assert "damaged" in refusal(str(path))
 
 
+def test_a_tarball_of_something_else_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "plain.tar.bz2"
+    with tarfile.open(path, "w:bz2") as archive:
+        archive.add(MILAN, arcname="notes.txt")
+    assert refusal(str(path)).startswith(f"{path}: contains no captured sysfs")
+
+
 def test_a_damaged_tarball(tmp_path: Path) -> None:
     path = tarball(tmp_path / "vm.tar.bz2")
     content = Path(path).read_bytes()
