@@ -122,22 +122,29 @@ def _zone(zone: dict[str, Any]) -> _Zone:
     name = str(zone.get("name"))[:60]
     resources = {str(one.get("name")): one for one in _list(zone, "resources")}
 
-    def amount(resource: str, what: str) -> int:
-        given = resources.get(resource, {})
-        return _quantity(given.get(what, given.get("capacity", 0)), f"zone {name}, {resource}")
+    def amounts(resource: str) -> tuple[int, int]:
+        """What pods may have, and all."""
+        given, where = resources.get(resource, {}), f"zone {name}, {resource}"
+        whole = _quantity(given.get("capacity", 0), where)
+        usable = _quantity(given.get("allocatable", whole), where)
+        if usable > whole:
+            raise TopologyError(f"{where}: {usable} is allocatable, but the capacity is {whole}")
+        return usable, whole
 
     if "cpu" not in resources:
         raise TopologyError(f"zone {name} does not count its CPUs (resource cpu)")
+    cpus, all_cpus = amounts("cpu")
+    memory_bytes, all_memory_bytes = amounts("memory")
     return _Zone(
         name=name,
         costs={
             str(one.get("name"))[:60]: _quantity(one.get("value"), f"zone {name}, costs")
             for one in _list(zone, "costs")
         },
-        cpus=min(amount("cpu", "allocatable"), amount("cpu", "capacity")),
-        all_cpus=amount("cpu", "capacity"),
-        memory_bytes=min(amount("memory", "allocatable"), amount("memory", "capacity")),
-        all_memory_bytes=amount("memory", "capacity"),
+        cpus=cpus,
+        all_cpus=all_cpus,
+        memory_bytes=memory_bytes,
+        all_memory_bytes=all_memory_bytes,
     )
 
 

@@ -30,13 +30,18 @@ GIB = 1 << 30
 
 def zone(number: int, cpus: Any = "32", allocatable: Any = None, memory: Any = "64Gi") -> Any:
     costs = [{"name": f"node-{other}", "value": 10 if other == number else 21} for other in (0, 1)]
+    each = {"capacity": memory, "allocatable": memory}
     return {
         "name": f"node-{number}",
         "type": "Node",
         "costs": costs,
         "resources": [
             {"name": "cpu", "capacity": cpus, "allocatable": allocatable or cpus, "available": "1"},
-            {"name": "memory", "capacity": memory, "allocatable": memory, "available": "1Gi"},
+            {
+                "name": "memory",
+                **(memory if isinstance(memory, dict) else each),
+                "available": "1Gi",
+            },
             {"name": "example.com/nic", "capacity": "2", "allocatable": "2", "available": "2"},
         ],
     }
@@ -166,6 +171,8 @@ def lacking(name: str) -> dict[str, Any]:
         (item(zone(0, cpus="9000")), "over 8192 CPUs"),
         (item(zone(0, cpus="0")), "names no CPU"),
         (item({**zone(0), "costs": [{"name": "node-0", "value": "1e99"}]}), "of 1e+99: Linux has"),
+        (item(zone(0, "16", "20")), "zone node-0, cpu: 20 is allocatable, but the capacity is 16"),
+        (item(zone(0, memory={"capacity": "1k", "allocatable": "2k"})), "memory: 2000 is allocat"),
         (item(zone(0), zone(0)), "two zones of type Node have one name"),
         (lacking("cpu"), "does not count its CPUs"),
         (item(apiVersion="topology.node.k8s.io/v1beta1"), "apiVersion"),
