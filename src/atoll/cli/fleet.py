@@ -47,6 +47,7 @@ _folder = click.option(
     "--output",
     "folder",
     metavar="FOLDER",
+    type=click.Path(file_okay=False),
     help="Also write what the hosts sent to FOLDER/HOST/, and the answers to FOLDER.",
 )
 
@@ -243,6 +244,7 @@ def down(name: str | None, forget: bool, as_json: bool) -> None:
     "--output",
     "folder",
     metavar="FOLDER",
+    type=click.Path(file_okay=False),
     help="Where FOLDER/HOST/results.jsonl go (default: a new one in Atoll's state folder).",
 )
 @_json
