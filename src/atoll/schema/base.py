@@ -40,9 +40,7 @@ def parse(
     try:
         raw: Any = json.loads(text, object_pairs_hook=_once_each)
     except (ValueError, RecursionError) as fault:
-        raise error(
-            f"{where}: not JSON ({fault}); create it again with the command that made it"
-        ) from None
+        raise error(f"{where}: not JSON ({fault}); correct it, or create it again") from None
     return validated(kind, raw, where=where, error=error)
 
 
@@ -59,7 +57,7 @@ def validated(kind: type[R], raw: Any, *, where: str, error: type[AtollError] = 
     if raw.get("version") != want_version:
         raise error(
             f"{where}: this atoll cannot read {want_format} version {raw.get('version')!r} "
-            f"(it reads version {want_version}); create the file again with this atoll"
+            f"(it reads version {want_version}); write or create the file again for that version"
         )
     try:
         adapter = _adapter(kind)  # type: ignore[arg-type]  # mypy does not see that it has a hash

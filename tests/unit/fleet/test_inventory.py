@@ -55,8 +55,9 @@ def test_names_that_would_be_bad_folders(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"user": "-l root"}, {"user": "a;b"}, {"port": 0}, {"port": 65536}, {"port": True}, {"port": 2.0}, {"atoll": "-x"},
-        {"atoll": "a\nb"}, {"key_file": "-i"}, {"known_hosts": ""}, {"password": "secret"},
+        {"user": "-l root"}, {"user": "a;b"}, {"port": 0}, {"port": 65536}, {"port": True},
+        {"port": 2.0}, {"atoll": "-x"}, {"atoll": "a\nb"}, {"key_file": "-i"},
+        {"known_hosts": ""}, {"password": "secret"},
     ],
 )  # fmt: skip
 def test_other_fields_that_are_wrong(tmp_path: Path, wrong: dict[str, Any]) -> None:
@@ -85,6 +86,16 @@ def test_one_address_in_two_spellings(tmp_path: Path, address: str, again: str) 
     with fails(UsageError, where=str(tmp_path), address=again):
         read_inventory(written(tmp_path, first, second))
     assert len(read_inventory(written(tmp_path, first, {**second, "port": 2222}))) == 2
+
+
+def test_what_is_no_inventory_says_that_people_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.json"
+    path.write_text("\ufeff{}")
+    with fails(UsageError, where=path):
+        read_inventory(str(path))
+    written(tmp_path, {"name": "a", "address": "b"}, version=2)
+    with fails(UsageError, where=path):
+        read_inventory(str(path))
 
 
 def test_a_key_that_others_may_read(tmp_path: Path) -> None:
@@ -123,6 +134,8 @@ def test_the_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     open_key = written(tmp_path, {"name": "a", "address": "b"}, key_file="key")
     assert run(["fleet", "discover", open_key]) == 4
     assert run(["fleet", "discover", str(tmp_path / "none.json")]) == 2
+    assert run(["fleet", "discover", open_key, "-o", open_key]) == 2
+    assert "is a file" in capsys.readouterr().err
     assert run(["fleet", "plan", "--policy", "wic", open_key]) == 2
     assert run(["fleet", "up", open_key, "x", "--dry-run"]) == 2
     for command in ("up", "plan", "bench"):
