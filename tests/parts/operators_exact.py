@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import highspy
 
-from atoll.operators.nodes import Load, Room
+from atoll.operators.loads import Load, Room
 
 
 def fewest_cores(sizes: Sequence[int], capacity: int) -> int:
@@ -63,3 +63,37 @@ def fewest_places(loads: Sequence[Load], rooms: Sequence[Room]) -> int | None:
     assert model.getModelStatus() == highspy.HighsModelStatus.kOptimal
     found: int = round(model.getObjectiveValue())
     return found
+
+
+def fewest_together(
+    loads: Sequence[Load], capacity: int, rooms: Sequence[Room]
+) -> tuple[int, int] | None:
+    """The fewest cores, and the fewest places with as many, of units that no core and no place is
+    too small for. None: there is no way."""
+    model = highspy.Highs()
+    model.silent()
+    places = [model.addBinary(obj=1) for _ in rooms]
+    cores = [
+        [model.addBinary(obj=1 + len(rooms)) for _ in range(min(room.cores, len(loads)))]
+        for room in rooms
+    ]
+    on = [[[model.addBinary() for _ in row] for row in cores] for _ in loads]
+    for load, rows in zip(loads, on, strict=True):
+        model.addConstr(sum(one for row in rows for one in row) == 1)
+        for place, row in enumerate(rows):
+            if load.place not in (None, place):
+                model.addConstr(sum(row) == 0)
+    for place, room in enumerate(rooms):
+        amounts = [load.amount * sum(rows[place]) for load, rows in zip(loads, on, strict=True)]
+        model.addConstr(sum(amounts) <= room.amount)
+        for at, core in enumerate(cores[place]):
+            held = [load.size * rows[place][at] for load, rows in zip(loads, on, strict=True)]
+            model.addConstr(sum(held) <= capacity * core)
+            model.addConstr(core <= (cores[place][at - 1] if at else places[place]))
+    model.minimize()
+    if model.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        return None
+    assert model.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    chosen = model.getSolution().col_value
+    used = [chosen[core.index] for row in cores for core in row]
+    return round(sum(used)), round(sum(chosen[place.index] for place in places))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
 from operator import mul
 
-from atoll.operators.nodes import Load, Room
+from atoll.operators.loads import Load, Room
 
 ALL_ORDERS = 7  # up to this many groups are tried in every order
 PAIRS = 5_000  # of cores that are looked at for an exchange, at most

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from atoll.operators.loads import Core, Load, Room
 from atoll.operators.overfull import repaired
 
 SEARCHED = 80  # items that are packed again at once
@@ -110,13 +111,14 @@ def _one_less(
     if len(cores) < 2:
         return None, True
     if all(items[one].node is None for core in cores for one in core):
-        fewer = [list(core) for core in cores[:-1]]
+        fewer = [Core(0, list(core)) for core in cores[:-1]]
         for one in cores[-1]:
-            min(fewer, key=lambda core: sum(items[other].size for other in core)).append(one)
-        count = len(fewer)
-        sizes = [item.size for item in items]
-        if found := repaired(sizes, [capacity] * count, [len(sizes)] * count, fewer):
-            return found, False
+            min(
+                fewer, key=lambda core: sum(items[other].size for other in core.units)
+            ).units.append(one)
+        loads = [Load(size=item.size) for item in items]
+        if found := repaired(loads, capacity, [Room(len(fewer))], len(fewer), fewer):
+            return [core.units for core in found], False
     left = dict(cores_of)
     for core in kept:
         for node in {items[one].node for one in core}:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from atoll.operators.assignment import Distances, Traffic, assign
-from atoll.operators.nodes import Load, Room, fewest, fit, spread
+from atoll.operators.loads import Load, Room
+from atoll.operators.nodes import fewest, fit, spread
 from atoll.operators.subgraph import Subset, Weights, densest
 
 STEPS = 60_000  # of searches, for all sets of one number of places
@@ -27,9 +28,11 @@ def map_cores(
     weights: Weights,
     distances: Distances,
     merit: Sequence[float],
+    held: Sequence[int] | None = None,
 ) -> Mapped:
     """`merit` decides between places that are connected equally well; the places have enough cores,
-    all together and each for the loads that must be there."""
+    all together and each for the loads that must be there. `held`: places that hold, for loads for
+    which the search may find none."""
     needed = frozenset(load.place for load in loads if load.place is not None)
     least = fewest(rooms, len(loads), sum(load.amount for load in loads))
     too_small: set[tuple[tuple[Room, int], ...]] = set()
@@ -49,8 +52,9 @@ def map_cores(
             left -= steps
             if left <= 0:
                 break
-    placed = spread(loads, rooms)
-    return Mapped(placed, False, None)
+    if held is not None:
+        return Mapped(assign(held, loads, rooms, traffic, distances), True, None)
+    return Mapped(spread(loads, rooms), False, None)
 
 
 def _fitted(

@@ -7,34 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import inf
-from typing import NamedTuple
 
+from atoll.operators.loads import ROUND, Core, Load, Room
 from atoll.operators.overfull import repaired
 
 STEPS = 20_000  # of the exact search for one set of places
-
-
-class Load(NamedTuple):
-    """What a core takes of the place where it is."""
-
-    amount: float = 0  # GB/s or bytes
-    place: int | None = None  # where it must be; an index
-
-
-class Room(NamedTuple):
-    """What a place has."""
-
-    cores: int
-    amount: float = inf
-
-    def holds(self, loads: Sequence[Load]) -> bool:
-        return len(loads) <= self.cores and self.takes(sum(load.amount for load in loads))
-
-    def takes(self, amount: float) -> bool:
-        return amount <= self.amount * _ROUND
-
-
-_ROUND = 1 + 1e-9  # sums of figures that fill a place exactly
 
 
 def fewest(rooms: Sequence[Room], cores: int, amount: float) -> int:
@@ -42,7 +19,7 @@ def fewest(rooms: Sequence[Room], cores: int, amount: float) -> int:
     needed = 1
     for wanted, have in (
         (cores, [room.cores for room in rooms]),
-        (amount / _ROUND, [room.amount for room in rooms]),
+        (amount / ROUND, [room.amount for room in rooms]),
     ):
         given = accumulate(sorted(have, reverse=True))
         needed = max(needed, 1 + sum(total < wanted for total in given))
@@ -60,7 +37,7 @@ def fit(loads: Sequence[Load], rooms: Sequence[Room]) -> tuple[list[int] | None,
     if fewest(rooms, len(loads), sum(load.amount for load in loads)) > len(rooms):
         return None, 1
     order = sorted(range(len(loads)), key=lambda one: _hardness(loads[one], rooms))
-    left = [[room.cores, room.amount * _ROUND] for room in rooms]
+    left = [[room.cores, room.amount * ROUND] for room in rooms]
     # An amount that a room lacks, or has without end, does not tell rooms apart.
     whole = [(room.cores, room.amount or inf) for room in rooms]
 
@@ -106,21 +83,10 @@ def fit(loads: Sequence[Load], rooms: Sequence[Room]) -> tuple[list[int] | None,
 
 def _exchanged(loads: Sequence[Load], rooms: Sequence[Room]) -> list[int] | None:
     """Places that hold, by exchanges between those that do not."""
-    placed = spread(loads, rooms)
-    cores = [room.cores for room in rooms]
-    amounts = [room.amount * _ROUND for room in rooms]
-    held: list[list[int]] = [[] for _ in rooms]
-    for one, (load, place) in enumerate(zip(loads, placed, strict=True)):
-        if load.place is None:
-            held[place].append(one)
-        else:
-            cores[place] -= 1
-            amounts[place] -= load.amount
-    found = repaired([load.amount for load in loads], amounts, cores, held)
-    for place, inside in enumerate(found or ()):
-        for one in inside:
-            placed[one] = place
-    return placed if found else None
+    cores = [Core(place, [one]) for one, place in enumerate(spread(loads, rooms))]
+    found = repaired(loads, 1, rooms, len(loads), cores)
+    placed = {one: core.place for core in found or () for one in core.units}
+    return [placed[one] for one in range(len(loads))] if found else None
 
 
 def _hardness(load: Load, rooms: Sequence[Room]) -> tuple[bool, float]:

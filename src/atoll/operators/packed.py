@@ -13,11 +13,12 @@ from typing import NamedTuple
 from atoll.errors import UsageError
 from atoll.operators.assignment import Traffic
 from atoll.operators.cores import Item, fewest, pack
-from atoll.operators.mapping import map_cores
-from atoll.operators.nodes import Load, Room
+from atoll.operators.loads import Core, Load, Room
+from atoll.operators.mapping import Mapped, map_cores
 from atoll.operators.nodes import fewest as fewest_nodes
 from atoll.operators.reasons import bottlenecks, doubts, reason
 from atoll.operators.room import Node, Place
+from atoll.operators.together import together
 from atoll.operators.units import SCALE, Operators, Unit
 from atoll.schema.placement import Bound, PlacedUnit
 from atoll.schema.size import gib, percent
@@ -48,26 +49,23 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     cores = _fewest_cores(operators, capacity, room)
     if any(unit.replicas > 1 for unit in cores.units):
         cores = cores._replace(fewest=_fewest_if_uneven(operators, cores.units, capacity))
-    needs = _needs(cores, room)
     about = "" if cores.fewest == len(cores.of) else "about "
     _require_cores(len(cores.of), about, room, headroom)
-    _require_fixed(needs, room)
-    core_of = [0] * len(cores.units)
-    for core, chosen in enumerate(cores.of):
-        for one in chosen:
-            core_of[one] = core
-    traffic = _between_cores(cores, core_of)
-    mapped = map_cores(
-        needs,
-        [node.room for node in room.nodes],
-        traffic,
-        room.weights,
-        room.distances,
-        [node.merit for node in room.nodes],
-    )
+    _require_fixed(_needs(cores, room), room)
+    mapped = _mapped(cores, room)
+    enough = len(cores.of)
+    if not mapped.holds and (found := _within_bandwidth(operators, cores, mapped, capacity, room)):
+        cores, mapped = found
+    core_of = _core_of(cores)
+    traffic = _between_cores(cores)
     warnings = [*doubts(operators, room), *bottlenecks(operators, cores.units, headroom)]
+    if len(cores.of) > enough:
+        warnings.append(
+            f"{plural(enough, 'core')} would do for the duties; {len(cores.of)} are used so that "
+            "no node moves more bytes than it can"
+        )
     if not mapped.holds:
-        warnings.append(_too_much_memory(needs, room))
+        warnings.append(_too_much_memory(cores.units, mapped.places, room))
     if mapped.subset and mapped.subset.most > mapped.subset.weight:
         share = percent(mapped.subset.weight / mapped.subset.most)
         warnings.append(
@@ -218,22 +216,67 @@ def _needs(cores: _Cores, room: Place) -> list[Load]:
     return [_load([cores.units[one] for one in core], room) for core in cores.of]
 
 
-def _load(units: Sequence[Unit], room: Place) -> Load:
+def _load(units: Sequence[Unit], room: Place, size: int = 1) -> Load:
     nodes = [node.os_index for node in room.nodes]
     fixed = {unit.node for unit in units} - {None}
     return Load(
         sum(unit.memory_gbs or 0 for unit in units),
         next((nodes.index(node) for node in fixed if node is not None), None),
+        size,
     )
 
 
-def _between_cores(cores: _Cores, core_of: Sequence[int]) -> Traffic:
+def _core_of(cores: _Cores) -> list[int]:
+    found = [0] * len(cores.units)
+    for core, chosen in enumerate(cores.of):
+        for one in chosen:
+            found[one] = core
+    return found
+
+
+def _between_cores(cores: _Cores) -> Traffic:
     found: defaultdict[tuple[int, int], float] = defaultdict(float)
+    core_of = _core_of(cores)
     for (a, b), carried in cores.traffic.items():
         one, other = core_of[a], core_of[b]
         if one != other:
             found[(one, other) if one < other else (other, one)] += carried
     return found
+
+
+# ---- Nodes ----------------------------------------------------------------------------------
+
+
+def _mapped(cores: _Cores, room: Place, held: Sequence[int] | None = None) -> Mapped:
+    return map_cores(
+        _needs(cores, room),
+        [node.room for node in room.nodes],
+        _between_cores(cores),
+        room.weights,
+        room.distances,
+        [node.merit for node in room.nodes],
+        held,
+    )
+
+
+def _within_bandwidth(
+    operators: Operators, cores: _Cores, mapped: Mapped, capacity: int, room: Place
+) -> tuple[_Cores, Mapped] | None:
+    """Single operators on other cores, or on more, so that the nodes have the bandwidth."""
+    single = operators.units([[one] for one in range(len(operators.all))], capacity)
+    at = {(unit.operators[0], unit.replica): one for one, unit in enumerate(single)}
+    packed = [
+        Core(place, [at[one, unit.replica] for unit in units for one in unit.operators])
+        for core, place in zip(cores.of, mapped.places, strict=True)
+        for units in [[cores.units[one] for one in core]]
+    ]
+    loads = [_load([unit], room, min(unit.size, capacity)) for unit in single]
+    found = together(loads, capacity, [node.room for node in room.nodes], packed)
+    if found is None:
+        return None
+    of = [core.units for core in found]
+    joined = _joined(operators, _Cores(single, {}, of, cores.fewest), capacity)
+    return joined, _mapped(joined, room, [core.place for core in found])
 
 
 # ---- Inside a node --------------------------------------------------------------------------
@@ -294,16 +337,14 @@ def _placed(
     ]
 
 
-def _too_much_memory(needs: Sequence[Load], room: Place) -> str:
-    moved = sum(one.amount for one in needs)
+def _too_much_memory(units: Sequence[Unit], places: Sequence[int], room: Place) -> str:
+    moved = sum(unit.memory_gbs or 0 for unit in units)
     usable = sum(node.room.amount for node in room.nodes)
     why = "more than the nodes may be used for"
     if moved <= usable:
         why = f"and no way was found to divide them among nodes that may be used for {usable:.1f}"
-    return (
-        f"the operators move {moved:.1f} GB/s, {why}: memory is the bottleneck, and the cores are "
-        "spread over nodes"
-    )
+    spread = ", and the cores are spread over nodes" if len({*places}) > 1 else ""
+    return f"the operators move {moved:.1f} GB/s, {why}: memory is the bottleneck{spread}"
 
 
 def _bound(operators: Operators, cores: _Cores, room: Place, headroom: float, holds: bool) -> Bound:

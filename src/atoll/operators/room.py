@@ -9,7 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 from atoll.operators.assignment import Distances
-from atoll.operators.nodes import Room
+from atoll.operators.loads import Room
 from atoll.operators.subgraph import Weights
 from atoll.schema.machine import Core, Machine
 from atoll.schema.profile import NodeMatrix, Profile

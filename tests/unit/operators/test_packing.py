@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from atoll.operators import subgraph
 from atoll.operators.assignment import assign, cost
 from atoll.operators.cores import Item, fewest, first_fit, pack
+from atoll.operators.loads import Core, Load, Room
 from atoll.operators.mapping import map_cores
-from atoll.operators.nodes import Load, Room, fit, spread
+from atoll.operators.nodes import fit, spread
 from atoll.operators.overfull import repaired
 from atoll.operators.subgraph import densest
 
@@ -57,11 +58,12 @@ def test_the_search_proves_what_the_bound_cannot() -> None:
 
 
 def test_exchanges_repair_an_overfull_core() -> None:
-    sizes = [6, 5, 5, 4, 4, 4, 2]
-    found = repaired(sizes, [10] * 3, [7] * 3, [[0, 1], [2, 3], [4, 5, 6]])
+    loads = [Load(size=size) for size in (6, 5, 5, 4, 4, 4, 2)]
+    cores = [Core(0, [0, 1]), Core(0, [2, 3]), Core(0, [4, 5, 6])]
+    found = repaired(loads, 10, [Room(3)], 3, cores)
     assert found is not None
-    assert sorted(sum(sizes[one] for one in core) for core in found) == [10, 10, 10]
-    assert repaired([9, 9, 9], [10] * 2, [3] * 2, [[0, 1], [2]]) is None
+    assert sorted(sum(loads[one].size for one in core.units) for core in found) == [10, 10, 10]
+    assert repaired([Load(size=9)] * 3, 10, [Room(2)], 2, [Core(0, [0, 1]), Core(0, [2])]) is None
 
 
 def test_the_densest_places_come_first() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from atoll.operators.place import place
+from atoll.operators.room import USABLE
 from tests.parts.machines import NodeShape, build, plain
 from tests.parts.operators import graph, operator
 from tests.parts.profiles import node_matrix
@@ -74,3 +77,54 @@ def test_bandwidth_that_cannot_be_divided_among_nodes_is_spread_and_said() -> No
     measured = synthetic("two nodes", 16, nodes=node_matrix((0, 1), 90, 140, 50, 20))
     found = place(operators, plain(8, nodes=2), measured)
     assert any("no way was found to divide them" in one for one in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("duties", "cores"), [((0.4, 0.4, 0.4, 0.4), 2), ((0.45, 0.35, 0.42, 0.38), 3)]
+)
+def test_what_moves_most_is_kept_apart(duties: tuple[float, ...], cores: int) -> None:
+    """Nodes of 12.5 GB/s. a and b together take 20, and only by duty they belong together; 0.45
+    fits beside 0.35 only, so it needs a core of its own."""
+    moved = (10, 10, 2, 2)
+    operators = graph(
+        [
+            operator(name, duty, memory_gbs=gbs, blocking=True)
+            for name, duty, gbs in zip("abcd", duties, moved, strict=True)
+        ],
+        {("a", "b"): 1e6},
+    )
+    measured = synthetic("two nodes", 4, nodes=node_matrix((0, 1), 90, 140, 15.625, 5))
+    found = place(operators, plain(2, nodes=2), measured)
+    assert [node.memory_gbs for node in found.nodes] == [12, 12]
+    assert len(found.cores) == cores
+    assert any("2 cores would do" in one for one in found.warnings) == (cores > 2)
+
+
+def test_a_core_that_moves_more_than_a_node_is_divided() -> None:
+    operators = graph([operator(name, 0.3, memory_gbs=8) for name in "ab"])
+    measured = synthetic("two nodes", 4, nodes=node_matrix((0, 1), 90, 140, 15.625, 5))
+    found = place(operators, plain(2, nodes=2), measured)
+    assert [(node.cores, node.memory_gbs) for node in found.nodes] == [(1, 8), (1, 8)]
+    one_node = place(operators, plain(2), synthetic("one", 2, nodes=measured.nodes))
+    (warning,) = [one for one in one_node.warnings if "bottleneck" in one]
+    assert "more than" in warning and "spread" not in warning
+
+
+def test_many_operators_on_a_few_more_cores_where_bandwidth_is_short() -> None:
+    """Small duties move much, so cores that are packed by duty move very unequal amounts."""
+    random = Random(1)
+    each = [2 * random.random() for _ in range(1000)]
+    operators = graph(
+        [
+            operator(f"op{at}", 0.2 * random.random() ** 3 + 1e-4, memory_gbs=gbs)
+            for at, gbs in enumerate(each)
+        ]
+    )
+    measured = synthetic(
+        "eight", 256, nodes=node_matrix(tuple(range(8)), 90, 140, 1.05 * sum(each) / 8 / USABLE, 5)
+    )
+    found = place(operators, plain(32, nodes=8), measured)
+    for node in found.nodes:
+        assert node.memory_gbs is not None and node.capacity_gbs is not None
+        assert node.memory_gbs <= node.capacity_gbs
+    assert found.bound is not None and len(found.cores) <= 1.1 * found.bound.cores
