@@ -125,7 +125,10 @@ def _load(name: str, group: str) -> Any:
         return getattr(importlib.import_module(module), kind)()
     points = _others(group).get(name)
     if points is None:
-        raise UsageError(f"engine {name!r} is not known; known are: {', '.join(names(group))}")
+        raise UsageError(
+            f"engine {name!r} is not known; known are: {', '.join(names())}; 'atoll render' also "
+            f"knows: {', '.join(names(RENDERED))}"
+        )
     if len(points) > 1:
         packages = " and ".join(_package(point) for point in points)
         raise EngineFailed(f"{packages} both bring an engine {name!r}; uninstall one of them")

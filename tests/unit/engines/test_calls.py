@@ -181,7 +181,10 @@ def test_atolls_own_engines_are_found_by_name() -> None:
 
 
 def test_an_unknown_engine_is_a_usage_error() -> None:
-    with fails(UsageError, engine="'odd'", known=", ".join(registry.names())):
+    known, rendered = (
+        ", ".join(registry.names(group)) for group in (registry.GROUP, registry.RENDERED)
+    )
+    with fails(UsageError, engine="'odd'", known=known, rendered=rendered):
         registry.get("odd")
 
 
