@@ -20,7 +20,7 @@ class InstanceType(Record):
     """One type: its machine is a file that `--machine` takes, or a text for `--synthetic`."""
 
     name: str = Field(pattern=r"^[\w.:/ -]{1,60}$")
-    price_per_hour: float = Field(gt=0, allow_inf_nan=False)
+    price_per_hour: float = Field(ge=1e-9, le=1e9, allow_inf_nan=False)  # a table must hold it
     machine: str | None = None  # relative to the folder of this file
     synthetic: str | None = None
 

@@ -94,6 +94,8 @@ def test_slots_share_their_l3(tmp_path: Path, capsys: Capture, policy: str, each
     [
         ([kind(price=-1)], {}, "types.0.price_per_hour"),
         ([kind(price=float("inf"))], {}, "types.0.price_per_hour"),
+        ([kind(price=1e300)], {}, "types.0.price_per_hour: must be less than"),
+        ([kind(price=1e-300)], {}, "types.0.price_per_hour: must be greater than"),
         ([kind(price="cheap")], {}, "types.0.price_per_hour"),
         ([kind(price=True)], {}, "types.0.price_per_hour: must be a number"),
         ([kind(name="a\nb")], {}, "types.0.name"),
