@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 _SWEEPS = 8
@@ -28,15 +28,17 @@ def columns(operators: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[
     found: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
     for one in operators:
         found[depth[one]].append(one)
+    rows = heights(found)
     for sweep in range(_SWEEPS):
         for column in found if sweep % 2 == 0 else reversed(found):
-            rows = heights(found)
             near = givers if sweep % 2 == 0 else takers
+            first = min(rows[one] for one in column)
             column.sort(key=lambda one: fmean([rows[other] for other in near[one]] or [rows[one]]))
+            rows.update((one, first + row) for row, one in enumerate(column))
     return found
 
 
-def heights(columns: Sequence[Sequence[str]]) -> Mapping[str, float]:
+def heights(columns: Sequence[Sequence[str]]) -> dict[str, float]:
     """The row of each operator; columns are centred."""
     tallest = max(map(len, columns))
     return {

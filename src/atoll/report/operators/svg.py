@@ -144,10 +144,10 @@ def _alone(graph: OperatorGraph, placement: Placement) -> list[_Bar]:
 def _before_and_after(placement: Placement, before: Sequence[_Bar]) -> list[Picture]:
     """The load of each core."""
     free = 1 - placement.headroom
-    after: list[_Bar] = [
-        (f"CPU {core.cpu}", [unit for unit in placement.units if unit.cpu == core.cpu])
-        for core in placement.cores
-    ]
+    on: dict[int, list[PlacedUnit]] = {core.cpu: [] for core in placement.cores}
+    for unit in placement.units:
+        on[unit.cpu].append(unit)
+    after: list[_Bar] = [(f"CPU {cpu}", units) for cpu, units in on.items()]
     used = plural(len(after), "core")
     return [
         _bars(f"Before: a core for each, {plural(len(before), 'core')}", before, placement, free),
