@@ -71,7 +71,7 @@ def _verified(graph: OperatorGraph, machine: Machine) -> Placement:
     placed = sorted(one for unit in found.units for one in unit.operators)
     if placed != sorted(one.id for one in graph.operators):
         raise WrongAnswer("an operator is missing, or there twice")
-    if max(core.duty for core in found.cores) > 1 - HEADROOM + 1e-4:
+    if max(core.duty or 0 for core in found.cores) > 1 - HEADROOM + 1e-4:
         raise WrongAnswer("a core is too full")
     if found.bound is None or found.bound.cores > len(found.cores):
         raise WrongAnswer("the bound is above what was found")

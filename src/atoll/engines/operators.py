@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 
 from pydantic import ValidationError
 
@@ -24,6 +25,13 @@ def reading() -> Iterator[None]:
         raise ValueError("it is nested too deeply") from None
     except (LookupError, TypeError, AttributeError, OverflowError) as fault:
         raise ValueError(f"{type(fault).__name__}: {fault}") from None
+
+
+def counted(figure: float) -> float:
+    """A time or a number of an engine's document. Raises ValueError if it cannot be one."""
+    if not 0 <= figure < inf:
+        raise ValueError(f"a time or a number in it is {figure:g}")
+    return figure
 
 
 @dataclass(frozen=True, slots=True)

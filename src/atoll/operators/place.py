@@ -94,7 +94,7 @@ def _one_each(graph: OperatorGraph, room: Place) -> list[PlacedUnit]:
         PlacedUnit(
             operators=(one.id,),
             cpu=cpu_of[one.id],
-            duty=one.activity.duty.value if one.activity else 0,
+            duty=_value(one.activity.duty if one.activity else None),
             peak=_value(one.activity.peak if one.activity else None),
             memory_gbs=_value(one.activity.memory_gbs if one.activity else None),
             reason="a core of its own",
@@ -126,7 +126,7 @@ def _whole(
             cpu=cpu,
             chiplet=room.cpus[cpu].chiplet,
             node=room.cpus[cpu].node,
-            duty=sum(unit.duty for unit in on.get(cpu, ())),
+            duty=_sum(unit.duty for unit in on.get(cpu, ())),
             memory_gbs=_sum(unit.memory_gbs for unit in on.get(cpu, ())),
         )
         for cpu in sorted(on or room.cpus)

@@ -39,7 +39,8 @@ class Activity(Record):
     duty: Known  # CPU seconds a second, on average; above 1: more than one core
     peak: Known | None = None  # the same, 95th percentile over windows of 100 ms
     memory_gbs: Known | None = None  # bytes between memory and caches, in 10^9 a second
-    cache_bytes: int | None = Field(default=None, ge=0)  # that it uses again and again
+    # That it uses again and again; the limit is as that of `Known`.
+    cache_bytes: int | None = Field(default=None, ge=0, le=10**18)
 
 
 class GraphOperator(Record):

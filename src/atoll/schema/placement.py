@@ -22,7 +22,7 @@ class PlacedUnit(Record):
     replica: int = Field(default=0, ge=0)  # this one's number
     replicas: int = Field(default=1, ge=1)  # among which the operator's input is divided
     cpu: int = Field(ge=0)
-    duty: float = Field(ge=0)  # share of the core
+    duty: float | None = Field(ge=0)  # share of the core; None: not known, if it is not packed
     peak: float | None = Field(default=None, ge=0)
     memory_gbs: float | None = Field(default=None, ge=0)
     reason: str  # of this core
@@ -32,7 +32,7 @@ class PlacedCore(Record):
     cpu: int = Field(ge=0)  # its other hardware threads stay idle
     chiplet: int | None
     node: int
-    duty: float = Field(ge=0)
+    duty: float | None = Field(ge=0)  # None: no unit's is known
     memory_gbs: float | None = Field(default=None, ge=0)
 
 

@@ -71,6 +71,24 @@ def test_every_name_is_shown_and_drawn_as_text(
         assert "[31mred" in (shown := capsys.readouterr().out) and "\x1b" not in shown
 
 
+def test_an_unknown_duty_is_no_figure(machine: str, tmp_path: Path, capsys: Capture) -> None:
+    path, drawing = tmp_path / "g.json", tmp_path / "g.svg"
+    path.write_text(graph([operator("a", 0.5), operator("b", None)]).model_dump_json())
+    each = ["plan", str(path), "--machine", machine, "--deployment", "per-core"]
+    assert run(["operators", *each, "--explain", "--svg", str(drawing)]) == 0
+    shown = capsys.readouterr().out
+    assert "50 %" in shown and "0 %" not in shown.replace("50 %", "")
+    assert "b: not known" in drawing.read_text()
+
+
+def test_a_cache_larger_than_any_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "g.json"
+    path.write_text(graph([operator("a", 0.5, cache_bytes=7)]).model_dump_json())
+    path.write_text(path.read_text().replace('"cache_bytes":7', f'"cache_bytes":1{400 * "0"}'))
+    assert run(["operators", "show", str(path)]) == 2
+    check_complaint(capsys.readouterr().err, path=path)
+
+
 def test_a_circle_is_not_drawn(tmp_path: Path, capsys: Capture) -> None:
     path, drawing = tmp_path / "g.json", tmp_path / "g.svg"
     circle = graph([operator(name, 0.1) for name in "ab"], [("a", "b"), ("b", "a")])

@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Any
 
 from atoll.engines.graphs import Execution, graph_of
-from atoll.engines.operators import Node, listed, reading
+from atoll.engines.operators import Node, counted, listed, reading
 from atoll.schema.operator_graph import OperatorGraph, Source
 from atoll.schema.operators import Kind, Operator
 
@@ -143,4 +143,4 @@ def _whole_s(node: Node) -> float:
 
 def _s(found: Mapping[str, Any], name: str) -> float:
     """Seconds; 0 of what did not run."""
-    return (found.get(name) or 0.0) / 1000
+    return counted(found.get(name) or 0.0) / 1000

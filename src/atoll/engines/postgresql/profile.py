@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from atoll.engines.graphs import Execution, graph_of
-from atoll.engines.operators import Node, kept_bytes, kind_of, listed, reading
+from atoll.engines.operators import Node, counted, kept_bytes, kind_of, listed, reading
 from atoll.schema.operator_graph import OperatorGraph, Source
 from atoll.schema.operators import Kind, QueryProfile
 
@@ -74,12 +74,11 @@ class _Measure:
 
 
 def _whole_ms(found: Mapping[str, Any]) -> float:
-    whole: float = found["Actual Total Time"] * found["Actual Loops"]
-    return whole
+    return counted(found["Actual Total Time"]) * counted(found["Actual Loops"])
 
 
 def _blocks(found: Mapping[str, Any]) -> float:
-    return float(sum(found.get(name, 0) for name in _BLOCKS))
+    return float(sum(counted(found.get(name, 0)) for name in _BLOCKS))
 
 
 _TIME = _Measure(_whole_ms, lambda below: float(below["Actual Total Time"]))

@@ -137,7 +137,7 @@ def _alone(graph: OperatorGraph, placement: Placement) -> list[_Bar]:
     return [
         (one.id, [PlacedUnit(operators=(one.id,), cpu=cpu[one.id], duty=duty, reason="")])
         for one in graph.operators
-        for duty in (one.activity.duty.value if one.activity else 0,)
+        for duty in (one.activity.duty.value if one.activity else None,)
     ]
 
 
@@ -163,7 +163,7 @@ def _bars(
 ) -> Picture:
     """A bar for each core, of the units on it; the dashed line is what may be used."""
     colour = _colours(placement)
-    top = max(1.0, *(sum(unit.duty for unit in units) for _, units in bars))
+    top = max(1.0, *(sum(unit.duty or 0 for unit in units) for _, units in bars))
     bottom = _TOP + _HEIGHT
     pitch = min(_WIDEST_BAR, (WIDTH - _LEFT - _MARGIN) / len(bars))
     parts = [heading(title, f"load of each core; {percent(free)} of one may be used")]
@@ -174,9 +174,10 @@ def _bars(
     for at, (name, units) in enumerate(bars):
         x, y = _LEFT + at * pitch, bottom
         for unit in units:
-            tall = unit.duty / top * _HEIGHT
+            tall = (unit.duty or 0) / top * _HEIGHT
             y -= tall
-            tip = f"{unit_name(unit)}: {percent(unit.duty)}"
+            duty = "not known" if unit.duty is None else percent(unit.duty)
+            tip = f"{unit_name(unit)}: {duty}"
             parts.append(rect(x + 1, y, pitch - 2, tall, f"s{colour[unit.cpu]} thread", tip))
         if pitch >= 9:
             parts.append(text(x + pitch / 2 + 4, bottom + 8, cut(name, 15), "small", "end", -90))

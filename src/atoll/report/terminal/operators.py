@@ -54,7 +54,7 @@ def placement_table(placement: Placement) -> Fitted:
             str(core.cpu),
             str(core.node),
             _NONE if core.chiplet is None else str(core.chiplet),
-            percent(core.duty) if placement.units else _NONE,
+            _NONE if core.duty is None else percent(core.duty),
             _NONE if core.memory_gbs is None else number(core.memory_gbs),
             ", ".join(on.get(core.cpu, [])) or _NONE,
         )
@@ -71,7 +71,7 @@ def units_table(placement: Placement) -> Fitted:
         (
             unit_name(unit),
             str(unit.cpu),
-            percent(unit.duty),
+            _NONE if unit.duty is None else percent(unit.duty),
             _NONE if unit.peak is None else percent(unit.peak),
             _NONE if unit.memory_gbs is None else number(unit.memory_gbs),
             unit.reason,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -101,3 +102,11 @@ def test_another_document_is_a_value_error(block: Any) -> None:
     for analyzed in documents:
         with pytest.raises(ValueError, match=r".+"):
             operators_of(analyzed)
+
+
+@pytest.mark.parametrize("ms", [math.nan, math.inf, -5.0])
+def test_a_time_that_cannot_be_is_a_value_error(ms: float) -> None:
+    found = recorded("q13")
+    found["query_block"]["r_total_time_ms"] = ms
+    with pytest.raises(ValueError, match="a time or a number in it is"):
+        operators_of(found)

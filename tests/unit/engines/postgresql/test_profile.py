@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -105,6 +106,13 @@ def test_an_init_plan_that_no_expression_names_ran_in_the_node_above_it() -> Non
 def test_a_node_that_stops_early_has_no_negative_time() -> None:
     limit = node("Limit", 1.0, 1, node("Seq Scan", 5.0))
     assert profile_of([{"Plan": limit}]).operators[0].own_s == 0
+
+
+@pytest.mark.parametrize("ms", [math.nan, math.inf, -5.0])
+def test_a_time_that_cannot_be_is_a_value_error(ms: float) -> None:
+    for root in (node("Sort", ms), node("Limit", 9.0, 1, node("Seq Scan", ms))):
+        with pytest.raises(ValueError, match="a time or a number in it is"):
+            profile_of([{"Plan": root}])
 
 
 @pytest.mark.parametrize("explained", [None, [], [{}], [{"Plan": {"Node Type": "Sort"}}], ["x"]])
