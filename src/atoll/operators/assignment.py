@@ -4,9 +4,9 @@ quadratic assignment of docs/operators.md. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations, permutations
-from operator import mul
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, count, permutations
+from math import inf
 
 from atoll.operators.loads import Load, Room
 
@@ -43,38 +43,32 @@ def _groups_moved(
 ) -> list[int]:
     """All orders of few groups; else exchanges of two while they gain."""
     used = sorted(set(placed))
-    group: dict[int, list[Load]] = {place: [] for place in used}
+    rank = {place: at for at, place in enumerate(used)}
+    group: list[list[Load]] = [[] for _ in used]
     for load, place in zip(loads, placed, strict=True):
-        group[place].append(load)
+        group[rank[place]].append(load)
     between: dict[tuple[int, int], float] = {}
     for (a, b), carried in traffic.items():
-        pair = (placed[a], placed[b])
-        between[pair] = between.get(pair, 0) + carried
+        pair = min(placed[a], placed[b]), max(placed[a], placed[b])
+        ranks = rank[pair[0]], rank[pair[1]]
+        between[ranks] = between.get(ranks, 0) + carried
 
-    def price(goal: Mapping[int, int]) -> float:
-        return sum(carried * distances[goal[a]][goal[b]] for (a, b), carried in between.items())
-
-    def holds(goal: Mapping[int, int]) -> bool:
-        return all(
-            rooms[goal[place]].holds(group[place])
-            and all(load.place in (None, goal[place]) for load in group[place])
-            for place in used
-            if goal[place] != place
+    def holds(one: int, place: int) -> bool:
+        return place == used[one] or (
+            rooms[place].holds(group[one])
+            and all(load.place in (None, place) for load in group[one])
         )
 
-    goal = {place: place for place in used}
+    goal = list(used)
     if len(used) <= ALL_ORDERS:
-        orders = (dict(zip(used, order, strict=True)) for order in permutations(used))
-        goal = min(filter(holds, orders), key=price)
+        orders = (order for order in permutations(used) if all(map(holds, count(), order)))
+        best = min(orders, key=lambda order: cost(between, order, distances))
+        goal = list(best)
     else:
-        gains = True
-        while gains:
-            gains = False
-            for a, b in combinations(used, 2):
-                other = goal | {a: goal[b], b: goal[a]}
-                if price(other) < price(goal) * (1 - 1e-9) and holds(other):
-                    goal, gains = other, True
-    return [goal[place] for place in placed]
+        _exchange(
+            goal, between, distances, lambda a, b: holds(a, goal[b]) and holds(b, goal[a]), inf
+        )
+    return [goal[rank[place]] for place in placed]
 
 
 def _cores_moved(
@@ -85,39 +79,58 @@ def _cores_moved(
     distances: Distances,
 ) -> list[int]:
     """Cores exchange their places in pairs while that gains."""
-    near: list[dict[int, float]] = [{} for _ in loads]
-    for (a, b), carried in traffic.items():
-        near[a][b] = near[b][a] = carried
-    if len(set(placed)) == 1:
-        return placed
-    costs = []  # of what each core exchanges, from each place
-    for links in near:
-        carries = [0.0] * len(rooms)
-        for other, carried in links.items():
-            carries[placed[other]] += carried
-        costs.append([sum(map(mul, carries, row)) for row in distances])
     taken = [0.0] * len(rooms)
     for load, place in zip(loads, placed, strict=True):
         taken[place] += load.amount
 
-    def may(out: int, new: int) -> bool:
-        """Whether `new` may come in the place of `out`."""
-        place = placed[out]
-        return loads[new].place in (None, place) and rooms[place].takes(
-            taken[place] - loads[out].amount + loads[new].amount
+    def may(a: int, b: int) -> bool:
+        """Whether they may; then they do."""
+        here, there, more = placed[a], placed[b], loads[b].amount - loads[a].amount
+        found = (
+            loads[a].place in (None, there)
+            and loads[b].place in (None, here)
+            and rooms[here].takes(taken[here] + more)
+            and rooms[there].takes(taken[there] - more)
         )
+        if found:
+            taken[here] += more
+            taken[there] -= more
+        return found
 
+    if len(set(placed)) > 1:
+        _exchange(placed, traffic, distances, may, PAIRS)
+    return placed
+
+
+def _exchange(
+    placed: list[int],
+    traffic: Traffic,
+    distances: Distances,
+    may: Callable[[int, int], bool],
+    pairs: float,
+) -> None:
+    """Two exchange their places while that gains and they `may`. Looks at `pairs` at most."""
+    near: list[dict[int, float]] = [{} for _ in placed]
+    for (a, b), carried in traffic.items():
+        near[a][b] = near[b][a] = carried
+    costs = []  # of what each exchanges, from each place
+    for one, links in enumerate(near):
+        sums = [links.get(one, 0.0) * row[place] for place, row in enumerate(distances)]
+        for other, carried in links.items():
+            if other != one:
+                row = distances[placed[other]]
+                sums = [sum_ + carried * far for sum_, far in zip(sums, row, strict=True)]
+        costs.append(sums)
     least = 1e-9 * max(cost(traffic, placed, distances), 1e-300)
-    left = PAIRS
     gains = True
-    while gains and left > 0:
+    while gains and pairs > 0:
         gains = False
-        for a, b in combinations(range(len(loads)), 2):
+        for a, b in combinations(range(len(placed)), 2):
             here, there = placed[a], placed[b]
             if here == there:
                 continue
-            left -= 1
-            if left <= 0:
+            pairs -= 1
+            if pairs <= 0:
                 break
             gain = costs[a][here] - costs[a][there] + costs[b][there] - costs[b][here]
             if b in near[a]:
@@ -127,16 +140,11 @@ def _cores_moved(
                     - distances[here][here]
                     - distances[there][there]
                 )
-            if gain <= least:
-                continue
-            if not (may(a, b) and may(b, a)):
+            if gain <= least or not may(a, b):
                 continue
             for one, old, new in ((a, here, there), (b, there, here)):
                 placed[one] = new
-                taken[old] -= loads[one].amount
-                taken[new] += loads[one].amount
                 for other, carried in near[one].items():
-                    for place, row in enumerate(distances):
+                    for place, row in enumerate(distances) if other != one else ():
                         costs[other][place] += carried * (row[new] - row[old])
             gains = True
-    return placed
