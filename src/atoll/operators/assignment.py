@@ -30,8 +30,15 @@ def assign(
     distances: Distances,
 ) -> list[int]:
     """As `placed`, which holds, with less cost: whole groups change their places, then cores."""
-    best = _groups_moved(placed, loads, rooms, traffic, distances)
-    return _cores_moved(best, loads, rooms, traffic, distances)
+    used = sorted(set(placed))  # all else is left out: there may be many places
+    rank = {place: at for at, place in enumerate(used)}
+    fixed = [
+        load if load.place is None else load._replace(place=rank[load.place]) for load in loads
+    ]
+    here = [rooms[place] for place in used]
+    between = [[distances[a][b] for b in used] for a in used]
+    best = _groups_moved([rank[place] for place in placed], fixed, here, traffic, between)
+    return [used[place] for place in _cores_moved(best, fixed, here, traffic, between)]
 
 
 def _groups_moved(
@@ -42,33 +49,30 @@ def _groups_moved(
     distances: Distances,
 ) -> list[int]:
     """All orders of few groups; else exchanges of two while they gain."""
-    used = sorted(set(placed))
-    rank = {place: at for at, place in enumerate(used)}
-    group: list[list[Load]] = [[] for _ in used]
+    group: list[list[Load]] = [[] for _ in rooms]
     for load, place in zip(loads, placed, strict=True):
-        group[rank[place]].append(load)
+        group[place].append(load)
     between: dict[tuple[int, int], float] = {}
     for (a, b), carried in traffic.items():
         pair = min(placed[a], placed[b]), max(placed[a], placed[b])
-        ranks = rank[pair[0]], rank[pair[1]]
-        between[ranks] = between.get(ranks, 0) + carried
+        between[pair] = between.get(pair, 0) + carried
 
     def holds(one: int, place: int) -> bool:
-        return place == used[one] or (
+        return place == one or (
             rooms[place].holds(group[one])
             and all(load.place in (None, place) for load in group[one])
         )
 
-    goal = list(used)
-    if len(used) <= ALL_ORDERS:
-        orders = (order for order in permutations(used) if all(map(holds, count(), order)))
+    goal = list(range(len(rooms)))
+    if len(rooms) <= ALL_ORDERS:
+        orders = (order for order in permutations(goal) if all(map(holds, count(), order)))
         best = min(orders, key=lambda order: cost(between, order, distances))
         goal = list(best)
     else:
         _exchange(
             goal, between, distances, lambda a, b: holds(a, goal[b]) and holds(b, goal[a]), inf
         )
-    return [goal[rank[place]] for place in placed]
+    return [goal[place] for place in placed]
 
 
 def _cores_moved(
@@ -97,8 +101,7 @@ def _cores_moved(
             taken[there] -= more
         return found
 
-    if len(set(placed)) > 1:
-        _exchange(placed, traffic, distances, may, PAIRS)
+    _exchange(placed, traffic, distances, may, PAIRS)
     return placed
 
 
@@ -110,6 +113,8 @@ def _exchange(
     pairs: float,
 ) -> None:
     """Two exchange their places while that gains and they `may`. Looks at `pairs` at most."""
+    if len(distances) == 1:
+        return
     near: list[dict[int, float]] = [{} for _ in placed]
     for (a, b), carried in traffic.items():
         near[a][b] = near[b][a] = carried
