@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from atoll.errors import UsageError
 from atoll.operators.assignment import Traffic
-from atoll.operators.cores import Item, fewest, pack
+from atoll.operators.cores import SEARCHED, Item, fewest, pack
 from atoll.operators.loads import Core, Load, Room
 from atoll.operators.mapping import Mapped, map_cores
 from atoll.operators.nodes import fewest as fewest_nodes
 from atoll.operators.reasons import bottlenecks, doubts, reason
 from atoll.operators.room import Node, Place
-from atoll.operators.together import together
+from atoll.operators.subgraph import densest
+from atoll.operators.together import on_fewer, together
 from atoll.operators.units import SCALE, Operators, Unit
 from atoll.schema.placement import Bound, PlacedUnit
 from atoll.schema.size import gib, percent
@@ -54,7 +55,7 @@ def packed(operators: Operators, room: Place, headroom: float) -> Packed:
     _require_fixed(_needs(cores, room), room)
     mapped = _mapped(cores, room)
     enough = len(cores.of)
-    if not mapped.holds and (found := _within_bandwidth(operators, cores, mapped, capacity, room)):
+    if found := _together(operators, cores, mapped, capacity, room):
         cores, mapped = found
     core_of = _core_of(cores)
     traffic = _between_cores(cores)
@@ -259,24 +260,43 @@ def _mapped(cores: _Cores, room: Place, held: Sequence[int] | None = None) -> Ma
     )
 
 
-def _within_bandwidth(
+def _together(
     operators: Operators, cores: _Cores, mapped: Mapped, capacity: int, room: Place
 ) -> tuple[_Cores, Mapped] | None:
-    """Single operators on other cores, or on more, so that the nodes have the bandwidth."""
+    """Single operators on other cores: on as many or more, if the nodes lack the bandwidth; else on
+    as many of fewer nodes, for few operators. None: no way was found."""
+    if mapped.holds and len(operators.all) > SEARCHED:
+        return None
     single = operators.units([[one] for one in range(len(operators.all))], capacity)
-    at = {(unit.operators[0], unit.replica): one for one, unit in enumerate(single)}
-    packed = [
-        Core(place, [at[one, unit.replica] for unit in units for one in unit.operators])
-        for core, place in zip(cores.of, mapped.places, strict=True)
-        for units in [[cores.units[one] for one in core]]
-    ]
     loads = [_load([unit], room, min(unit.size, capacity)) for unit in single]
-    found = together(loads, capacity, [node.room for node in room.nodes], packed)
+    rooms = [node.room for node in room.nodes]
+    if mapped.holds:
+        found = on_fewer(loads, capacity, rooms, len(cores.of), _sets(loads, cores, mapped, room))
+    else:
+        at = {(unit.operators[0], unit.replica): one for one, unit in enumerate(single)}
+        packed = [
+            Core(place, [at[one, unit.replica] for unit in units for one in unit.operators])
+            for core, place in zip(cores.of, mapped.places, strict=True)
+            for units in [[cores.units[one] for one in core]]
+        ]
+        found = together(loads, capacity, rooms, packed)
     if found is None:
         return None
     of = [core.units for core in found]
     joined = _joined(operators, _Cores(single, {}, of, cores.fewest), capacity)
     return joined, _mapped(joined, room, [core.place for core in found])
+
+
+def _sets(
+    loads: Sequence[Load], cores: _Cores, mapped: Mapped, room: Place
+) -> Iterator[tuple[int, ...]]:
+    """Sets of fewer nodes than are used, the smallest and the densest first."""
+    fixed = frozenset(load.place for load in loads if load.place is not None)
+    rooms = [node.room for node in room.nodes]
+    least = fewest_nodes(rooms, len(cores.of), sum(load.amount for load in loads))
+    for size in range(max(least, len(fixed)), len({*mapped.places})):
+        for subset in densest(room.weights, size, fixed, [node.merit for node in room.nodes]):
+            yield subset.places
 
 
 # ---- Inside a node --------------------------------------------------------------------------

@@ -4,13 +4,15 @@ bandwidth than the nodes have. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from math import inf
 
 from atoll.operators.loads import Core, Load, Room
 from atoll.operators.nodes import fewest
 from atoll.operators.overfull import repaired
+
+SETS = 8  # of fewer rooms that are tried
 
 
 def together(
@@ -32,6 +34,33 @@ def together(
     return found or _in(loads, capacity, rooms, packed, most)
 
 
+def on_fewer(
+    loads: Sequence[Load],
+    capacity: int,
+    rooms: Sequence[Room],
+    count: int,
+    sets: Iterable[tuple[int, ...]],
+) -> list[Core] | None:
+    """The units in that number of cores of the first set of rooms for which we find a way."""
+    tried: set[tuple[Room, ...]] = set()  # sets of the same rooms hold the same
+    fixed = {load.place for load in loads}
+    for places in sets:
+        open_ = [room if at in places else Room(0, 0) for at, room in enumerate(rooms)]
+        kind = tuple(sorted(rooms[at] for at in places if at not in fixed))
+        if (
+            kind in tried
+            or sum(room.cores for room in open_) < count
+            or not _possible(loads, open_)
+        ):
+            continue
+        if len(tried) == SETS:
+            break
+        tried.add(kind)
+        if found := _in(loads, capacity, open_, (), count):
+            return found
+    return None
+
+
 def _possible(loads: Sequence[Load], rooms: Sequence[Room]) -> bool:
     """Whether rooms have what must be there, one room any load's amount, and all together all's."""
     fixed = [0.0] * len(rooms)
@@ -40,7 +69,7 @@ def _possible(loads: Sequence[Load], rooms: Sequence[Room]) -> bool:
             fixed[load.place] += load.amount
     return (
         all(map(Room.takes, rooms, fixed))
-        and max(room.amount for room in rooms) >= max(load.amount for load in loads)
+        and any(room.takes(max(load.amount for load in loads)) for room in rooms)
         and fewest(rooms, 1, sum(load.amount for load in loads)) <= len(rooms)
     )
 

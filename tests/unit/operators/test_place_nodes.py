@@ -128,3 +128,18 @@ def test_many_operators_on_a_few_more_cores_where_bandwidth_is_short() -> None:
         assert node.memory_gbs is not None and node.capacity_gbs is not None
         assert node.memory_gbs <= node.capacity_gbs
     assert found.bound is not None and len(found.cores) <= 1.1 * found.bound.cores
+
+
+def test_operators_are_exchanged_for_one_node_less() -> None:
+    """Nodes of 2 cores and 20 GB/s. Chains move 14, 14, 12 and 0, which needs three nodes; 7, 7, 6
+    and 0 fill one."""
+    operators = graph(
+        [
+            operator(f"op{at}", 0.4, memory_gbs=gbs, blocking=True)
+            for at, gbs in enumerate((7, 7, 7, 7, 6, 6, 0, 0))
+        ],
+        [(f"op{at}", f"op{at + 1}") for at in range(0, 8, 2)],
+    )
+    measured = synthetic("three", 6, nodes=node_matrix((0, 1, 2), 90, 140, 25, 5))
+    found = place(operators, plain(2, nodes=3), measured)
+    assert [(node.cores, node.memory_gbs) for node in found.nodes] == [(2, 20), (2, 20)]
