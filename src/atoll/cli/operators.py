@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, get_args
 
 import click
@@ -30,6 +32,15 @@ def command() -> None:
     Operators are parts of a program that run for as long as it does: those of a stream, of a plan
     that many queries share, of a pipeline.
     """
+
+
+@contextmanager
+def _about(file: str) -> Iterator[None]:
+    """Names the file in what is wrong with its content."""
+    try:
+        yield
+    except UsageError as fault:
+        raise UsageError(f"{file}: {fault}") from None
 
 
 explain_option = click.option(
@@ -80,7 +91,8 @@ def plan(
     machine = machine_for(source, profile=profile)
     measured = measured_profile(machine, profile, here=source is None)
     operators = read_graph(graph)
-    placement = place(operators, machine, measured, headroom, deployment)
+    with _about(graph):
+        placement = place(operators, machine, measured, headroom, deployment)
     if output is not None:
         write_document(output, placement)
     if svg is not None:
@@ -107,7 +119,7 @@ def show_file(file: str, explain: bool, svg: str | None, as_json: bool) -> None:
 
     found = read_any(file)
     if svg is not None:
-        _draw(found, svg)
+        _draw(found, file, svg)
     if as_json:
         print(found.model_dump_json(indent=1))
     elif isinstance(found, OperatorGraph):
@@ -129,7 +141,7 @@ def _show_placement(placement: Placement, explain: bool) -> None:
     print(terminal.placement_text(placement, width()))
 
 
-def _draw(found: OperatorGraph | Placement | OperatorRuns, path: str) -> None:
+def _draw(found: OperatorGraph | Placement | OperatorRuns, file: str, path: str) -> None:
     """Raises UsageError for what has no picture."""
     from atoll.operators.units import Operators
     from atoll.report.operators.svg import graph_svg, placement_svg
@@ -137,7 +149,8 @@ def _draw(found: OperatorGraph | Placement | OperatorRuns, path: str) -> None:
     from atoll.store.files import write_atomic
 
     if isinstance(found, OperatorGraph):
-        Operators(found)  # refuses a circle, which has no first column
+        with _about(file):
+            Operators(found)  # refuses a circle, which has no first column
         write_atomic(path, graph_svg(found))
     elif isinstance(found, Placement) and found.units:
         write_atomic(path, placement_svg(found))

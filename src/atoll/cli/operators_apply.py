@@ -79,7 +79,7 @@ def command(
     else:
         print(
             f"{plural(found.threads, 'thread')} bound to {plural(len(placement.cores), 'CPU')}"
-            + (f"; {plural(found.idle, 'thread')} has not run since" if found.idle else "")
+            + (f"; {plural(found.idle, 'thread')} idle since" if found.idle else "")
         )
         if found.local is not None:
             print(f"memory: {percent(found.local)} of the operators' own pages are on their node")

@@ -9,7 +9,7 @@ from math import inf
 
 from pydantic import ValidationError
 
-from atoll.schema.base import what_is_wrong
+from atoll.schema.base import what_is_no_json, what_is_wrong
 from atoll.schema.operators import Kind, Operator
 
 
@@ -21,10 +21,13 @@ def reading() -> Iterator[None]:
         yield
     except ValidationError as fault:
         raise ValueError(what_is_wrong(fault)) from None
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    except (ValueError, RecursionError) as fault:
+        raise ValueError(what_is_no_json(fault)) from None
     except (LookupError, TypeError, AttributeError, OverflowError) as fault:
-        raise ValueError(f"{type(fault).__name__}: {fault}") from None
+        why = "is not of the kind that is expected"
+        if isinstance(fault, KeyError) and isinstance(fault.args[0], str):
+            why = f"has no {fault}"
+        raise ValueError(f"a part of it {why}") from None
 
 
 def counted(figure: float) -> float:

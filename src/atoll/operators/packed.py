@@ -192,7 +192,7 @@ def _require_cores(count: int, about: str, room: Place, headroom: float) -> None
         raise UsageError(
             f"the operators need {about}{plural(count, 'core')} with "
             f"{percent(headroom)} of each free, and only {len(room.cpus)} may be used here: "
-            f"{missing} are missing"
+            f"{missing} too few"
         )
 
 
@@ -201,7 +201,7 @@ def _require_fixed(needs: Sequence[Load], room: Place) -> None:
         missing = fixed - node.cores
         raise UsageError(
             f"operators whose data is on node {node.os_index} need {plural(fixed, 'core')} "
-            f"there, and only {node.cores} may be used: {missing} are missing"
+            f"there, and only {node.cores} may be used: {missing} too few"
         )
 
 

@@ -78,7 +78,7 @@ def _one_each(graph: OperatorGraph, room: Place) -> list[PlacedUnit]:
     if missing > 0:
         raise UsageError(
             f"an operator per core needs {plural(len(graph.operators), 'core')}, and only "
-            f"{len(room.cpus)} may be used here: {missing} are missing"
+            f"{len(room.cpus)} may be used here: {missing} too few"
         )
     free = list(room.cpus)
     cpu_of: dict[str, int] = {}

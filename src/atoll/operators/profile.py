@@ -74,6 +74,9 @@ def _graph(source: str, path: str) -> OperatorGraph:
             f"Atoll reads no document of {source}; watch it while it runs, with --url, or give a "
             f"graph of its with: atoll operators profile {OWN_FILES} FILE"
         )
+    if source not in registry.names():
+        known = sorted({*registry.names(), *registry.placeable_names(), RUNTIME, OWN_FILES})
+        raise UsageError(f"{source!r} is no source of graphs; known are: {', '.join(known)}")
     engine = registry.get(source)
     if not isinstance(engine, ProfiledEngine):
         raise UsageError(

@@ -240,7 +240,7 @@ def _refuse_cycles(operators: Sequence[GraphOperator], flows: Sequence[_Flow]) -
     while path[-1] not in path[:-1]:
         path.append(giver_of[path[-1]])
     circle = path[path.index(path[-1]) :][::-1]
-    names = " -> ".join(operators[one].id for one in circle)
+    names = first_of([operators[one].id for one in circle], 8, " -> ")
     raise UsageError(
         f"the operators depend on each other in a circle: {names}; a graph of operators must have "
         "a first and a last one"

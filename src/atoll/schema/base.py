@@ -40,7 +40,8 @@ def parse(
     try:
         raw: Any = json.loads(text, object_pairs_hook=_once_each)
     except (ValueError, RecursionError) as fault:
-        raise error(f"{where}: not JSON ({fault}); correct it, or create it again") from None
+        why = what_is_no_json(fault)
+        raise error(f"{where}: not JSON ({why}); correct it, or create it again") from None
     return validated(kind, raw, where=where, error=error)
 
 
@@ -52,8 +53,12 @@ def validated(kind: type[R], raw: Any, *, where: str, error: type[AtollError] = 
     """
     want_format, want_version = _default(kind, "format"), _default(kind, "version")
     if not isinstance(raw, dict) or raw.get("format") != want_format:
-        actual = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
-        raise error(f"{where}: not an {want_format} file (format: {actual!r})")
+        why = (
+            f"format: {raw['format']!r}"
+            if isinstance(raw, dict) and "format" in raw
+            else "no format"
+        )
+        raise error(f"{where}: not an {want_format} file ({why})")
     if raw.get("version") != want_version:
         raise error(
             f"{where}: this atoll cannot read {want_format} version {raw.get('version')!r} "
@@ -70,6 +75,13 @@ def validated(kind: type[R], raw: Any, *, where: str, error: type[AtollError] = 
 @cache  # building one takes up to 20 ms, and a watcher parses many files of a kind
 def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
+
+
+def what_is_no_json(fault: ValueError | RecursionError) -> str:
+    """Python's words, but for two faults that it explains to its own users."""
+    if isinstance(fault, RecursionError):
+        return "it is nested too deeply"
+    return "a number has too many digits" if "int_max_str_digits" in str(fault) else str(fault)
 
 
 def what_is_wrong(fault: ValidationError) -> str:

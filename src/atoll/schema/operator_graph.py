@@ -28,7 +28,7 @@ class Source(StrEnum):
 class Known(Record):
     """A figure and how it is known."""
 
-    value: float = Field(ge=0, le=1e18, allow_inf_nan=False)  # so sums are finite
+    value: float = Field(ge=0, le=1e18, allow_inf_nan=False, strict=True)  # so sums are finite
     source: Source
     how: str = ""  # 'CPU time of its threads', 'rows x width'
 
@@ -40,7 +40,7 @@ class Activity(Record):
     peak: Known | None = None  # the same, 95th percentile over windows of 100 ms
     memory_gbs: Known | None = None  # bytes between memory and caches, in 10^9 a second
     # That it uses again and again; the limit is as that of `Known`.
-    cache_bytes: int | None = Field(default=None, ge=0, le=10**18)
+    cache_bytes: int | None = Field(default=None, ge=0, le=10**18, strict=True)
 
 
 class GraphOperator(Record):
@@ -49,7 +49,9 @@ class GraphOperator(Record):
     kind: Kind = Kind.OTHER
     blocking: bool = False  # gives nothing before it has all of its input: build, sort, aggregate
     parallel: bool = False  # may run as several replicas that share its input
-    node: int | None = Field(default=None, ge=0)  # of data that it reads and that cannot move
+    node: int | None = Field(
+        default=None, ge=0, strict=True
+    )  # of data that it reads and that cannot move
     activity: Activity | None  # None: not known
 
 

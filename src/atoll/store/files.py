@@ -22,6 +22,8 @@ def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o644) -
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
     temporary = ""
+    if not str(path):
+        raise UsageError("the name of the file to write is empty; name a file")
     try:
         if target.exists() and not target.is_file():
             target.write_bytes(data)  # a rename would put a file in the place of /dev/stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -47,7 +48,14 @@ def test_a_plan_is_printed_written_and_drawn(machine: str, tmp_path: Path, capsy
     loads = tmp_path / "loads.svg"
     assert run(["operators", "show", str(placement), "--json", "--svg", str(loads)]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(placement.read_text())
-    ElementTree.parse(loads)
+    assert "Before: a core for each of" in (drawn := loads.read_text()) and " units" in drawn
+
+
+def test_one_core_is_busy(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "g.json"
+    path.write_text(graph([operator(name, 0.5) for name in "ab"]).model_dump_json())
+    assert run(["operators", "show", str(path)]) == 0
+    assert "; 1 core busy" in capsys.readouterr().out
 
 
 def test_a_graph_is_shown_and_drawn(tmp_path: Path, capsys: Capture) -> None:
@@ -81,11 +89,36 @@ def test_an_unknown_duty_is_no_figure(machine: str, tmp_path: Path, capsys: Capt
     assert "b: not known" in drawing.read_text()
 
 
-def test_a_cache_larger_than_any_is_refused(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"cache_bytes":7', f'"cache_bytes":1{400 * "0"}'),
+        ('"cache_bytes":7', f'"cache_bytes":1{5000 * "0"}'),
+        ('"value":0.5', '"value":true'),
+        ('"node":null', '"node":true'),
+        ('"operators":[', '"operators":' + 100_000 * "["),
+        ('"format":"atoll/operators",', ""),
+    ],
+)
+def test_hostile_files_are_refused(old: str, new: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "g.json"
-    path.write_text(graph([operator("a", 0.5, cache_bytes=7)]).model_dump_json())
-    path.write_text(path.read_text().replace('"cache_bytes":7', f'"cache_bytes":1{400 * "0"}'))
+    whole = graph([operator("a", 0.5, cache_bytes=7)]).model_dump_json()
+    path.write_text(whole.replace(old, new))
     assert run(["operators", "show", str(path)]) == 2
+    check_complaint(capsys.readouterr().err, path=path)
+
+
+def test_an_empty_name_of_an_output_is_said(machine: str, capsys: Capture) -> None:
+    assert run(["operators", "plan", TPCW, "--machine", machine, "-o", ""]) == 2
+    check_complaint(capsys.readouterr().err)
+
+
+def test_a_long_circle_is_cut(machine: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "g.json"
+    names = [f"op{one}" for one in range(50)]
+    circle = graph([operator(name, 0.1) for name in names], pairwise([*names, names[0]]))
+    path.write_text(circle.model_dump_json())
+    assert run(["operators", "plan", str(path), "--machine", machine]) == 2
     check_complaint(capsys.readouterr().err, path=path)
 
 
@@ -94,7 +127,7 @@ def test_a_circle_is_not_drawn(tmp_path: Path, capsys: Capture) -> None:
     circle = graph([operator(name, 0.1) for name in "ab"], [("a", "b"), ("b", "a")])
     path.write_text(circle.model_dump_json())
     assert run(["operators", "show", str(path), "--svg", str(drawing)]) == 2
-    check_complaint(capsys.readouterr().err)
+    check_complaint(capsys.readouterr().err, path=path)
     assert not drawing.exists()
 
 

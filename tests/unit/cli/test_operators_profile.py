@@ -87,6 +87,7 @@ def test_a_profile_of_the_runtime_is_a_source(capsys: pytest.CaptureFixture[str]
     ("arguments", "fields"),
     [
         (("duckdb",), {}),
+        (("nosuch", "x"), {"source": "nosuch"}),
         (("duckdb", Q18, "--url", "http://127.0.0.1:1"), {}),
         (("duckdb", Q18, "--rate", "q5=1"), {"rate": "q5", "names": Q18_NAME}),
         (("duckdb", Q18, "--rate", "=1"), {"rate": "=1"}),

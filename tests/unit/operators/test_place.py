@@ -313,29 +313,29 @@ def test_missing_activities() -> None:
 def test_a_machine_that_is_too_small() -> None:
     """By the sum of the duties, and by their sizes."""
     for duty in (0.7, 0.5):
-        with fails(UsageError, needed="3 cores", headroom="20 %", usable=2, missing="1 are"):
+        with fails(UsageError, needed="3 cores", headroom="20 %", usable=2, missing=1):
             place(opened([("a", duty), ("b", duty), ("c", duty)]), plain(2))
 
 
 def test_very_many_replicas_are_refused_before_they_are_made() -> None:
     needed = "12499843752 cores"
-    with fails(UsageError, needed=needed, headroom="20 %", usable=2, missing="12499843750 are"):
+    with fails(UsageError, needed=needed, headroom="20 %", usable=2, missing=12499843750):
         place(graph([operator("wide", 1e10, parallel=True)]), plain(2))
 
 
 def test_a_core_per_operator_needs_the_cores() -> None:
-    with fails(UsageError, needed="3 cores", usable=2, missing="1 are"):
+    with fails(UsageError, needed="3 cores", usable=2, missing=1):
         place(opened([("a", 0), ("b", 0), ("c", 0)]), plain(2), deployment="per-core")
 
 
 def test_a_node_that_is_missing_or_too_small() -> None:
     with fails(UsageError, operator="a", node=3):
         place(graph([operator("a", 0.1, node=3)]), plain(2))
-    fixed = graph([operator(name, 0.7, node=1) for name in "abc"])
-    with fails(UsageError, node=1, needed="3 cores", usable=2, missing="1 are"):
-        place(fixed, plain(2, nodes=2))
+    fixed = graph([operator(name, 0.7, node=1) for name in "abcdef"])
+    with fails(UsageError, node=1, needed="6 cores", usable=2, missing=4):
+        place(fixed, build([[NodeShape((), 8)], [NodeShape((), 2)]]))
     with fails(UsageError, operator="c", node=1):
-        place(fixed, plain(2, nodes=2), deployment="per-core")
+        place(fixed, build([[NodeShape((), 8)], [NodeShape((), 2)]]), deployment="per-core")
 
 
 def test_a_placement_reads_as_it_was_written() -> None:

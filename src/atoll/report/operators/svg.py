@@ -40,13 +40,14 @@ def graph_svg(graph: OperatorGraph, placement: Placement | None = None) -> Marku
     """The graph, and with a placement the load of its cores, as a stand-alone SVG."""
     pictures = [graph_picture(graph, placement)]
     if placement is not None and placement.units:
-        pictures += _before_and_after(placement, _alone(graph, placement))
+        pictures += _before_and_after(placement, "operator", _alone(graph, placement))
     return document(pictures, pictures[0].name)
 
 
 def placement_svg(placement: Placement) -> Markup:
     """The load of the cores, as a stand-alone SVG."""
-    pictures = _before_and_after(placement, [(unit_name(one), [one]) for one in placement.units])
+    units: list[_Bar] = [(unit_name(one), [one]) for one in placement.units]
+    pictures = _before_and_after(placement, "unit", units)
     return document(pictures, pictures[0].name)
 
 
@@ -141,8 +142,8 @@ def _alone(graph: OperatorGraph, placement: Placement) -> list[_Bar]:
     ]
 
 
-def _before_and_after(placement: Placement, before: Sequence[_Bar]) -> list[Picture]:
-    """The load of each core."""
+def _before_and_after(placement: Placement, each: str, before: Sequence[_Bar]) -> list[Picture]:
+    """The load of each core. A bar of `before` is an operator or a unit."""
     free = 1 - placement.headroom
     on: dict[int, list[PlacedUnit]] = {core.cpu: [] for core in placement.cores}
     for unit in placement.units:
@@ -150,7 +151,7 @@ def _before_and_after(placement: Placement, before: Sequence[_Bar]) -> list[Pict
     after: list[_Bar] = [(f"CPU {cpu}", units) for cpu, units in on.items()]
     used = plural(len(after), "core")
     return [
-        _bars(f"Before: a core for each, {plural(len(before), 'core')}", before, placement, free),
+        _bars(f"Before: a core for each of {plural(len(before), each)}", before, placement, free),
         _bars(f"After: {used}, {plural(len(placement.nodes), 'node')}", after, placement, free),
     ]
 

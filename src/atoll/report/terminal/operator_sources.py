@@ -17,11 +17,11 @@ from atoll.schema.text import plural, printable
 def graph_text(graph: OperatorGraph, width: int) -> str:
     """What the whole graph is, what its figures leave out, and in which ways they are known."""
     at = f" at {number(graph.rate.value)} {graph.rate.unit}" if graph.rate else ""
-    busy = sum(one.activity.duty.value for one in graph.operators if one.activity)
+    busy = number(sum(one.activity.duty.value for one in graph.operators if one.activity))
     figures = sorted(_figures(graph), key=lambda figure: _ORDER.index(figure[0]))
     lines = [
         f"{plural(len(graph.operators), 'operator')}, {plural(len(graph.edges), 'edge')}; "
-        f"{number(busy)} cores busy on average{at}",
+        f"{busy} {'core' if busy == '1' else 'cores'} busy on average{at}",
         *(f"note: {note}" for note in graph.notes),
     ]
     if any(known.source is Source.ESTIMATED for _, known in figures):

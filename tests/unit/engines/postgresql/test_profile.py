@@ -117,7 +117,7 @@ def test_a_time_that_cannot_be_is_a_value_error(ms: float) -> None:
 
 @pytest.mark.parametrize("explained", [None, [], [{}], [{"Plan": {"Node Type": "Sort"}}], ["x"]])
 def test_another_document_is_a_value_error(explained: Any) -> None:
-    with pytest.raises(ValueError, match=r".+: .+"):
+    with pytest.raises(ValueError, match="a part of it"):
         profile_of(explained)
 
 

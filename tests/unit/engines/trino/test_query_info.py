@@ -109,16 +109,16 @@ def test_a_damaged_plan_of_presto_is_a_value_error(damage: dict[str, Any]) -> No
     info = recorded("presto-0.287-q18.json")
     plan = info["outputStage"]["plan"]
     plan["jsonRepresentation"] = json.dumps(json.loads(plan["jsonRepresentation"]) | damage)
-    with pytest.raises(ValueError, match=r".+: .+"):
+    with pytest.raises(ValueError, match="a part of it"):
         operators_of(info)
 
 
 @pytest.mark.parametrize("answer", [None, 7, {}, [{}], [{"queryId": "a", "queryStats": {}}]])
 def test_an_answer_of_another_shape_is_a_value_error(answer: Any) -> None:
     if answer != {}:  # no query
-        with pytest.raises(ValueError, match=r".+: .+"):
+        with pytest.raises(ValueError, match="a part of it"):
             works_of(answer)
-    with pytest.raises(ValueError, match=r".+: .+"):
+    with pytest.raises(ValueError, match="a part of it"):
         operators_of(answer)
 
 
