@@ -15,7 +15,7 @@ from typing import NamedTuple
 from atoll.operators.loads import Core, Load, Room
 
 ROUNDS = 300
-TRIES = 400_000  # exchanges that are looked at
+TRIES = 150_000  # exchanges that are looked at
 _SEVERAL = 12  # units of a core, up to which two are exchanged at once
 
 
