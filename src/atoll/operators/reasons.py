@@ -26,7 +26,7 @@ def reason(unit: Unit, load: float, dearest: tuple[float, str] | None, headroom:
     elif load > unit.duty:
         words.append(f"fits: {percent(load)} of the core in all")
     else:
-        words.append("alone: no other unit was left that fits")
+        words.append("alone: no other unit was left for it")
     return "; ".join(words)
 
 

@@ -105,6 +105,7 @@ def test_a_core_that_moves_more_than_a_node_is_divided() -> None:
     measured = synthetic("two nodes", 4, nodes=node_matrix((0, 1), 90, 140, 15.625, 5))
     found = place(operators, plain(2, nodes=2), measured)
     assert [(node.cores, node.memory_gbs) for node in found.nodes] == [(1, 8), (1, 8)]
+    assert not any("fits" in unit.reason for unit in found.units)  # by duty, each fits beside it
     one_node = place(operators, plain(2), synthetic("one", 2, nodes=measured.nodes))
     (warning,) = [one for one in one_node.warnings if "bottleneck" in one]
     assert "more than" in warning and "spread" not in warning
