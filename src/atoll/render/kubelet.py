@@ -38,22 +38,32 @@ def check_memory(deployment: UnattendedDeployment) -> None:
     if not sizes or not has_own_cpus(deployment):
         return
     kept_mib = _kept_mib(deployment)
-    left = dict(sizes)
+    left, beside = dict(sizes), False
     for spec in deployment.processes:
         place = deployment.place(spec)
         nodes = place.nodes if spec.slot is None else slots[spec.slot].nodes
         if len(nodes) == 1:
             left[nodes[0]] -= place.limit_bytes or 0
+            beside |= spec.slot is None
     pods_bytes = sum(deployment.place(spec).limit_bytes or 0 for spec in deployment.processes)
-    lacks = sum(sizes.values()) - pods_bytes < (_OWN_MIB + _EVICTION_MIB) << 20
+    least_mib = _OWN_MIB + _EVICTION_MIB
+    lacks = sum(sizes.values()) - pods_bytes < least_mib << 20
     if not smaller_than_node(deployment):
-        lacks |= any(left[node] < mib << 20 for node, mib in kept_mib.items())
-    if lacks:  # the plan takes --reserve from all nodes in proportion to their size
+        # The plan takes --reserve from all nodes in proportion to their size.
         whole = sum(sizes[node] for node in kept_mib)
-        least_mib = max(-(-mib * whole // sizes[node]) for node, mib in kept_mib.items())
+        missing = max(
+            -(-((mib << 20) - left[node]) * whole // sizes[node]) for node, mib in kept_mib.items()
+        )
+        if missing > 0:
+            lacks = True
+            # Rounded, as heaps are by some bytes. The node of a coordinator's pod gets less back
+            # than its share of --reserve.
+            more_mib = (whole - pods_bytes + missing + (1 << 19) >> 20) - least_mib
+            least_mib += max(0, more_mib) * (2 if beside else 1)
+    if lacks:
         raise UsageError(
             f"the plan leaves too little memory to Kubernetes, which needs {_OWN_MIB} MiB and "
-            f"{_EVICTION_MIB} MiB to spare; plan with --reserve {least_mib}MiB or more"
+            f"{_EVICTION_MIB} MiB that stay free; plan with --reserve {least_mib}MiB"
         )
 
 

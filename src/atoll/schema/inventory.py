@@ -83,15 +83,15 @@ class Inventory(Login):
 
     @model_validator(mode="after")
     def _hosts_differ(self) -> Self:
-        names, doors = set[str](), set[tuple[str, int]]()
+        names, doors = set[str](), dict[tuple[str, int], str]()
         for host in self.hosts:
             door = (_spelt_once(host.address), host.port or self.port or 22)
             if host.name in names:
                 raise ValueError(f"two hosts are called {host.name!r}")
             if door in doors:
-                raise ValueError(f"two hosts have the address {host.address} port {door[1]}")
+                raise ValueError(f"hosts {doors[door]!r} and {host.name!r} have the same address")
             if host.user is None and self.user is None:
                 raise ValueError(f"host {host.name!r} has no user; give one to it or to all")
             names.add(host.name)
-            doors.add(door)
+            doors[door] = host.name
         return self

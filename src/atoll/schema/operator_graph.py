@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from itertools import chain
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from atoll.schema.base import Record
 from atoll.schema.operators import Kind
@@ -23,6 +23,15 @@ class Source(StrEnum):
     MEASURED = "measured"
     ESTIMATED = "estimated"  # computed from other figures; `how` says from which
     GIVEN = "given"  # by the user
+
+
+def _is_number(value: object) -> object:
+    if isinstance(value, bool | str):
+        raise ValueError("must be a whole number")
+    return value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_is_number)]  # also as 1e6, as JSON has it
 
 
 class Known(Record):
@@ -40,7 +49,7 @@ class Activity(Record):
     peak: Known | None = None  # the same, 95th percentile over windows of 100 ms
     memory_gbs: Known | None = None  # bytes between memory and caches, in 10^9 a second
     # That it uses again and again; the limit is as that of `Known`.
-    cache_bytes: int | None = Field(default=None, ge=0, le=10**18, strict=True)
+    cache_bytes: WholeNumber | None = Field(default=None, ge=0, le=10**18)
 
 
 class GraphOperator(Record):
@@ -49,9 +58,8 @@ class GraphOperator(Record):
     kind: Kind = Kind.OTHER
     blocking: bool = False  # gives nothing before it has all of its input: build, sort, aggregate
     parallel: bool = False  # may run as several replicas that share its input
-    node: int | None = Field(
-        default=None, ge=0, strict=True
-    )  # of data that it reads and that cannot move
+    # Of data that it reads and that cannot move.
+    node: WholeNumber | None = Field(default=None, ge=0)
     activity: Activity | None  # None: not known
 
 

@@ -69,7 +69,7 @@ def test_hosts_that_are_not_two(tmp_path: Path) -> None:
     twice = {"name": "a", "address": "b"}
     with fails(UsageError, where=str(tmp_path), name="'a'"):
         read_inventory(written(tmp_path, twice, {**twice, "address": "c"}))
-    with fails(UsageError, where=str(tmp_path), address="b"):
+    with fails(UsageError, where=str(tmp_path), first="'a'", second="'d'"):
         read_inventory(written(tmp_path, twice, {**twice, "name": "d"}))
     with fails(UsageError, where=str(tmp_path)):
         read_inventory(written(tmp_path))
@@ -83,7 +83,7 @@ def test_hosts_that_are_not_two(tmp_path: Path) -> None:
 )
 def test_one_address_in_two_spellings(tmp_path: Path, address: str, again: str) -> None:
     first, second = {"name": "a", "address": address}, {"name": "b", "address": again}
-    with fails(UsageError, where=str(tmp_path), address=again):
+    with fails(UsageError, where=str(tmp_path), first="'a'", second="'b'"):
         read_inventory(written(tmp_path, first, second))
     assert len(read_inventory(written(tmp_path, first, {**second, "port": 2222}))) == 2
 

@@ -16,7 +16,7 @@ from atoll.engines import registry
 from atoll.errors import UsageError
 from atoll.host.topology import read_machine
 from atoll.plan import make_plan
-from atoll.plan.coordinator import CoordinatorChoice
+from atoll.plan.coordinator import CoordinatorChoice, parse_coordinator
 from atoll.render.deployment import UnattendedDeployment, lay_out
 from atoll.render.k8s import render_k8s
 from atoll.schema.machine import Machine
@@ -99,10 +99,31 @@ def test_a_plan_that_leaves_the_kubelet_too_little_memory_is_refused(
     render_k8s(made("postgresql", machine=machine, reserve_bytes=least_mib << 20))
 
 
+def test_the_reserve_that_is_named_suffices_beside_a_coordinator_of_its_own() -> None:
+    reserve_mib = 0
+    for _ in range(3):
+        own: dict[str, Any] = {
+            "coordinator": parse_coordinator("reserved:1"),
+            "reserve_bytes": reserve_mib << 20,
+        }
+        try:
+            render_k8s(made("trino", machine=milan(2, 2, 4), **own))
+            break
+        except UsageError as fault:
+            named = int(str(fault).rsplit(" ", 1)[1].removesuffix("MiB"))
+            assert named > reserve_mib
+            reserve_mib = named
+    else:
+        raise AssertionError(f"{reserve_mib} MiB do not suffice")
+
+
 def test_chiplets_of_a_node_leave_1124_mib_in_all() -> None:
     with fails(UsageError, option="--reserve 1124MiB"):
         render_k8s(made("postgresql", "wicp", reserve_bytes=0))
     render_k8s(made("postgresql", "wicp", reserve_bytes=1124 << 20))
+    unequal = build([[NodeShape((4,), 0, 16)], [NodeShape((4,), 0, 48)]])
+    with fails(UsageError, option="--reserve 1124MiB"):
+        render_k8s(made("postgresql", "wicp", machine=unequal, reserve_bytes=0))
 
 
 def test_a_node_without_memory_has_no_part_in_the_reserve() -> None:
