@@ -31,7 +31,8 @@ def _is_number(value: object) -> object:
     return value
 
 
-WholeNumber = Annotated[int, BeforeValidator(_is_number)]  # also as 1e6, as JSON has it
+# Also as 1e6, as JSON has it; the limit is as that of `Known`.
+WholeNumber = Annotated[int, Field(ge=0, le=10**18), BeforeValidator(_is_number)]
 
 
 class Known(Record):
@@ -48,8 +49,7 @@ class Activity(Record):
     duty: Known  # CPU seconds a second, on average; above 1: more than one core
     peak: Known | None = None  # the same, 95th percentile over windows of 100 ms
     memory_gbs: Known | None = None  # bytes between memory and caches, in 10^9 a second
-    # That it uses again and again; the limit is as that of `Known`.
-    cache_bytes: WholeNumber | None = Field(default=None, ge=0, le=10**18)
+    cache_bytes: WholeNumber | None = None  # that it uses again and again
 
 
 class GraphOperator(Record):
@@ -58,8 +58,7 @@ class GraphOperator(Record):
     kind: Kind = Kind.OTHER
     blocking: bool = False  # gives nothing before it has all of its input: build, sort, aggregate
     parallel: bool = False  # may run as several replicas that share its input
-    # Of data that it reads and that cannot move.
-    node: WholeNumber | None = Field(default=None, ge=0)
+    node: WholeNumber | None = None  # of data that it reads and that cannot move
     activity: Activity | None  # None: not known
 
 
