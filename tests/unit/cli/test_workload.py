@@ -19,6 +19,7 @@ from atoll.host.programs import find_program
 from atoll.schema.base import parse
 from atoll.schema.kernel import KernelResult
 from atoll.schema.workload import WORKLOADS, WorkloadResult
+from tests.parts.deployment import until
 from tests.parts.faults import check_complaint
 
 Capture = pytest.CaptureFixture[str]
@@ -214,7 +215,8 @@ def test_after_an_interrupt_nothing_is_left() -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and said == "atoll: interrupted\n"
-    assert not any(Path(f"/proc/{pid}").exists() for pid in kernels)
+    # The kernel ends one that was being started when its parent ends, so a moment later.
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in kernels), lambda: kernels)
 
 
 def _below(pid: int) -> list[int]:
