@@ -76,7 +76,7 @@ def _graph(source: str, path: str) -> OperatorGraph:
         )
     if source not in registry.names():
         known = sorted({*registry.names(), *registry.placeable_names(), RUNTIME, OWN_FILES})
-        raise UsageError(f"{source!r} is no source of graphs; known are: {', '.join(known)}")
+        raise UsageError(f"{source!r} is not a source of graphs; known are: {', '.join(known)}")
     engine = registry.get(source)
     if not isinstance(engine, ProfiledEngine):
         raise UsageError(

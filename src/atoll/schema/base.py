@@ -8,8 +8,9 @@ validation fault into one line that names the file, the field and the remedy.
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -65,15 +66,14 @@ def validated(kind: type[R], raw: Any, *, where: str, error: type[AtollError] = 
             f"(it reads version {want_version}); write or create the file again for that version"
         )
     try:
-        adapter = _adapter(kind)  # type: ignore[arg-type]  # mypy does not see that it has a hash
-        checked: R = adapter.validate_python(raw)
+        checked: R = _adapter(cast(Hashable, kind)).validate_python(raw)
         return checked
     except ValidationError as fault:
         raise error(f"{where}: {what_is_wrong(fault)}") from None
 
 
 @cache  # building one takes up to 20 ms, and a watcher parses many files of a kind
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

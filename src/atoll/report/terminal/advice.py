@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from atoll.advice.process_rules import spelled
 from atoll.advice.rule import Rule, Tuner
 from atoll.report.terminal.grid import grid, printed
+from atoll.report.terminal.lines import wrapped
 from atoll.schema.advice import Advice, Evidence, Line, PreloadEffect, SubjectKind, Supported
 
 _LEAVE = "leave it"
@@ -31,17 +32,17 @@ def advice_text(advice: Advice, *, width: int, colour: bool) -> str:
         textwrap.fill(heading, width),
         printed(rows, width=width, colour=colour).rstrip("\n"),
         *([f"To follow it for this program: {_command(advice)}"] if advice.prefix else []),
-        *(_wrapped(text, width) for text in _follow(advice)),
-        _wrapped(_preload(advice), width),
-        _wrapped(_allocators(advice), width),
+        *(wrapped(text, width, whole_words=True) for text in _follow(advice)),
+        wrapped(_preload(advice), width, whole_words=True),
+        wrapped(_allocators(advice), width, whole_words=True),
     ]
     if advice.neighbours:
         parts.append("Who else turns these:")
         parts += [
-            _wrapped(f"  {one.name} ({', '.join(one.turns)}): {one.does}", width)
+            wrapped(f"  {one.name} ({', '.join(one.turns)}): {one.does}", width, whole_words=True)
             for one in advice.neighbours
         ]
-    parts += [_wrapped(f"Limit: {text}", width) for text in advice.limits]
+    parts += [wrapped(f"Limit: {text}", width, whole_words=True) for text in advice.limits]
     return "\n".join(parts) + "\n"
 
 
@@ -137,12 +138,6 @@ def _allocators(advice: Advice) -> str:
 
 def _subject(advice: Advice) -> str:
     return advice.name or "any program"
-
-
-def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(
-        text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-    )
 
 
 def _entry(name: str, text: str, width: int) -> str:

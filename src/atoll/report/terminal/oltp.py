@@ -9,7 +9,7 @@ from rich.table import Table
 
 from atoll.oltp.analysis import Compared, cautions, commits, compared, runs_of
 from atoll.report.terminal.grid import grid
-from atoll.report.terminal.operator_sources import wrapped
+from atoll.report.terminal.lines import wrapped
 from atoll.schema.oltp import OltpRuns, OltpSeat
 from atoll.schema.text import plural
 from atoll.stats.equivalence import MARGIN, Equivalence

@@ -7,7 +7,7 @@ from rich.table import Table
 from atoll.operators.judge import Judgement, cautions, judge, shown, verdict
 from atoll.report.numbers import number
 from atoll.report.terminal.grid import grid
-from atoll.report.terminal.operator_sources import wrapped
+from atoll.report.terminal.lines import wrapped
 from atoll.schema.operator_runs import OperatorRuns
 from atoll.schema.text import plural
 from atoll.stats.paired import Estimate

@@ -4,14 +4,14 @@ they need. Pure."""
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator
 
 from atoll.operators.reasons import bottleneck
 from atoll.report.numbers import number
+from atoll.report.terminal.lines import wrapped
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.size import percent
-from atoll.schema.text import plural, printable
+from atoll.schema.text import plural
 
 
 def graph_text(graph: OperatorGraph, width: int) -> str:
@@ -72,8 +72,3 @@ def answer_text(graph: OperatorGraph, headroom: float, why_not: str, width: int)
             "'atoll operators plan', then 'apply -o' plan a deployment of that size"
         )
     return "\n".join(wrapped(line, width) for line in lines)
-
-
-def wrapped(line: str, width: int) -> str:
-    """The line on several of at most that width, printable."""
-    return textwrap.fill(printable(line), width, subsequent_indent="  ", break_on_hyphens=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from atoll.report.numbers import number
 from atoll.report.table import Row, Table, without_blank_columns
 from atoll.report.terminal.grid import Fitted
-from atoll.report.terminal.operator_sources import wrapped
+from atoll.report.terminal.lines import wrapped
 from atoll.schema.operator_graph import Known, OperatorGraph, Source
 from atoll.schema.placement import PlacedUnit, Placement
 from atoll.schema.size import decimal_size, gib, percent

@@ -6,6 +6,7 @@ import shlex
 import textwrap
 
 from atoll.report.terminal.grid import grid, printed
+from atoll.report.terminal.lines import wrapped
 from atoll.schema.span import span
 from atoll.schema.text import plural
 from atoll.schema.tuning import Effect, Tuning, Verdict, setting_words
@@ -27,8 +28,8 @@ def tuning_text(found: Tuning, *, width: int, colour: bool, follow: str = "") ->
         for one in (*found.effects, *found.dropped):
             rows.add_row(*_cells(one))
         parts.append(printed(rows, width=width, colour=colour).rstrip("\n"))
-    parts += [_wrapped(_decision(found), width), *_kept(found, follow)]
-    parts += [_wrapped(text, width) for text in _said(found)]
+    parts += [wrapped(_decision(found), width, whole_words=True), *_kept(found, follow)]
+    parts += [wrapped(text, width, whole_words=True) for text in _said(found)]
     return "\n".join(parts) + "\n"
 
 
@@ -93,10 +94,3 @@ def _decision(found: Tuning) -> str:
     if any(one.verdict is Verdict.CANNOT_TELL for one in found.effects):
         return "Leave it: no gain was shown; more --time may show one."
     return "Leave it: no setting is better."
-
-
-def _wrapped(text: str, width: int) -> str:
-    """Without a break in a word: some are paths to copy."""
-    return textwrap.fill(
-        text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-    )
