@@ -87,21 +87,21 @@ def _cores_moved(
     for load, place in zip(loads, placed, strict=True):
         taken[place] += load.amount
 
-    def may(a: int, b: int) -> bool:
-        """Whether they may; then they do."""
+    def booked(a: int, b: int) -> bool:
+        """Books the exchange of two cores, if both places take it."""
         here, there, more = placed[a], placed[b], loads[b].amount - loads[a].amount
-        found = (
+        fits = (
             loads[a].place in (None, there)
             and loads[b].place in (None, here)
             and rooms[here].takes(taken[here] + more)
             and rooms[there].takes(taken[there] - more)
         )
-        if found:
+        if fits:
             taken[here] += more
             taken[there] -= more
-        return found
+        return fits
 
-    _exchange(placed, traffic, distances, may, PAIRS)
+    _exchange(placed, traffic, distances, booked, PAIRS)
     return placed
 
 
@@ -109,10 +109,11 @@ def _exchange(
     placed: list[int],
     traffic: Traffic,
     distances: Distances,
-    may: Callable[[int, int], bool],
+    accepts: Callable[[int, int], bool],
     pairs: float,
 ) -> None:
-    """Two exchange their places while that gains and they `may`. Looks at `pairs` at most."""
+    """Two exchange their places while that gains and `accepts`, which is asked last, takes it.
+    Looks at `pairs` at most."""
     if len(distances) == 1:
         return
     near: list[dict[int, float]] = [{} for _ in placed]
@@ -145,7 +146,7 @@ def _exchange(
                     - distances[here][here]
                     - distances[there][there]
                 )
-            if gain <= least or not may(a, b):
+            if gain <= least or not accepts(a, b):
                 continue
             for one, old, new in ((a, here, there), (b, there, here)):
                 placed[one] = new
